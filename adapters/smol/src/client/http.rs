@@ -502,6 +502,9 @@ mod tests {
         flush_fails: bool,
     }
 
+    /// Lets a connection fail.
+    type Fail = fn(&mut Bytes);
+
     #[derive(Clone, Default)]
     struct Wire(Arc<Mutex<Bytes>>);
 
@@ -622,7 +625,7 @@ mod tests {
     /// The slot of a connection that fails is free, and the error is kept for the request.
     #[test]
     fn a_connection_that_fails_is_given_up() {
-        let fails: [(fn(&mut Bytes), &str); 3] = [
+        let fails: [(Fail, &str); 3] = [
             (|bytes| bytes.is_shut = true, "write zero"),
             (|bytes| bytes.flush_fails = true, "a full disk"),
             (|bytes| bytes.ended = true, ""),

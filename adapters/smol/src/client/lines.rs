@@ -359,7 +359,7 @@ mod tests {
     struct Steps {
         /// Bytes to read: none is the end of the input; `None` is an error.
         reads: VecDeque<Option<&'static str>>,
-        /// How many bytes are taken: `None` is an error. At the end, all are.
+        /// The number of bytes that are taken: `None` is an error. At the end, all are.
         writes: VecDeque<Option<usize>>,
         flushes: VecDeque<Poll<bool>>,
         read: usize,
@@ -405,6 +405,9 @@ mod tests {
             Poll::Ready(Ok(()))
         }
     }
+
+    /// The steps of a writer and of its flushes.
+    type Writes = (&'static [Option<usize>], &'static [Poll<bool>]);
 
     type Scripted = StreamTransport<Steps, Steps>;
 
@@ -481,8 +484,7 @@ mod tests {
     /// A server that takes no more bytes may still say why. After that time its connection is lost.
     #[test]
     fn a_writer_that_fails_leaves_time_for_the_last_words() {
-        let writers: [(&[Option<usize>], &[Poll<bool>]); 3] =
-            [(&[None], &[]), (&[Some(3), Some(0)], &[]), (&[], &[Poll::Ready(false)])];
+        let writers: [Writes; 3] = [(&[None], &[]), (&[Some(3), Some(0)], &[]), (&[], &[Poll::Ready(false)])];
         for (writes, flushes) in writers {
             let mut transport = writing(writes, flushes);
             transport.link().client.connect();

@@ -161,7 +161,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A client whose clock stands at 0, and whose lines wait for the next run if so many bytes wait.
+    /// Makes a client whose clock stands at 0. No line is begun while `limit` bytes wait.
     fn with(profile: &'static ClientInfo<'static>, limit: usize) -> Self {
         let (talk, desk) = talk(profile, limit);
         let mut state = State::new(Box::new(talk), Box::new(Ignore));
@@ -181,7 +181,7 @@ impl Scene {
         self.desk.lock().unwrap()
     }
 
-    /// Lets so much time pass since the start of the client. From now on its clock goes.
+    /// Sets the time since the start of the client. From now on its clock goes.
     fn pass(&mut self, seconds: u64) {
         self.state.started = Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
     }
@@ -469,7 +469,7 @@ fn with_a_known_revision_the_connection_is_open_at_once() {
     assert!(scene.state.book.hello.is_none());
 }
 
-/// What the transport knows about the end is in the error.
+/// The error names the reason that the transport knows.
 #[test]
 fn without_a_connection_the_error_says_why() {
     for detail in ["", "the cat has eaten it"] {
@@ -847,7 +847,7 @@ fn a_boxed_transport_does_what_its_transport_does() {
     assert_eq!((desk.runs, desk.closing.as_slice(), desk.is_traced), (2, ["begin", "poll"].as_slice(), true));
 }
 
-/// What a task sends is written by the driver, which is woken for it.
+/// The driver writes the messages that a task sends, and is woken for them.
 #[test]
 fn a_handle_wakes_the_driver_and_reports_what_cannot_be_sent() {
     static WITH_ROOTS: ClientInfo<'static> = OLDER.feature(ClientCapability::Roots).roots_changed();
