@@ -482,10 +482,12 @@ impl fmt::Debug for Http {
 mod tests {
     use super::*;
     use crate::client::Ignore;
+    use mcp_sansio::client::Request;
     use mcp_sansio::revision::{Revision, Revisions};
     use std::pin::Pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
-    use std::task::Waker;
+    use std::task::{Wake, Waker};
 
     static PROFILE: ClientInfo<'static> =
         ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
@@ -500,6 +502,17 @@ mod tests {
         /// Bytes are not taken: 0 are.
         is_shut: bool,
         flush_fails: bool,
+        reads: usize,
+    }
+
+    /// Notes that it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Lets a connection fail.
@@ -511,6 +524,7 @@ mod tests {
     impl AsyncRead for Wire {
         fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
             let mut bytes = self.0.lock().unwrap();
+            bytes.reads += 1;
             let n = bytes.input.len().min(space.len());
             if n == 0 && !bytes.ended {
                 bytes.reader = Some(cx.waker().clone());
@@ -549,6 +563,21 @@ mod tests {
             Http::over(self.clone(), self.clone(), &PROFILE, HttpOptions::new()).unwrap()
         }
 
+        /// Returns a client with a session.
+        fn connected(&self) -> Http {
+            let mut http = self.open();
+            http.link().client.connect();
+            Wire::run(&mut http, 0);
+            assert!(self.was_asked("\"initialize\""));
+            let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}}"#;
+            let head = "HTTP/1.1 200 OK\r\nMcp-Session-Id: s\r\nContent-Type: application/json\r\nContent-Length:";
+            self.says(&mut http, 0, &format!("{head} {}\r\n\r\n{body}", body.len()));
+            assert!(self.was_asked("notifications/initialized"));
+            self.says(&mut http, 0, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+            assert!(http.link().client.is_connected());
+            http
+        }
+
         /// Lets the client do all that it can do at `now`.
         fn run(http: &mut Http, now: Millis) {
             let turns = (0..100).take_while(|_| http.poll_run(now, &mut cx(), &mut Ignore)).count();
@@ -583,21 +612,15 @@ mod tests {
     fn closing_waits_for_the_end_of_the_session_for_a_limited_time() {
         for is_answered in [true, false] {
             let wire = Wire::default();
-            let mut http = wire.open();
-            http.link().client.connect();
-            Wire::run(&mut http, 0);
-            assert!(wire.was_asked("\"initialize\""));
-            let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a","version":"1"}}}"#;
-            let head = "HTTP/1.1 200 OK\r\nMcp-Session-Id: s\r\nContent-Type: application/json\r\nContent-Length:";
-            wire.says(&mut http, 0, &format!("{head} {}\r\n\r\n{body}", body.len()));
-            assert!(wire.was_asked("notifications/initialized"));
-            wire.says(&mut http, 0, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
-            assert!(http.link().client.is_connected());
+            let mut http = wire.connected();
             assert_ne!(http.explain(TransportError::Closed), "it was closed");
             http.begin_close(1_000);
             assert_eq!(http.explain(TransportError::Closed), "it was closed");
             assert_ne!(http.explain(TransportError::TimedOut), "it was closed");
-            assert!(http.poll_close(1_000, &mut cx()).is_pending());
+            let count = Arc::new(Woken::default());
+            let waker = Waker::from(Arc::clone(&count));
+            assert!(http.poll_close(1_000, &mut Context::from_waker(&waker)).is_pending());
+            assert!(count.0.load(Ordering::SeqCst), "the driver has to write it");
             Wire::run(&mut http, 1_000);
             assert!(wire.was_asked("DELETE /mcp"));
             assert!(http.poll_close(1_000, &mut cx()).is_pending());
@@ -640,6 +663,23 @@ mod tests {
             assert!(is_idle(&http));
             assert_eq!(http.trouble.is_empty(), trouble.is_empty(), "{}", http.trouble);
         }
+    }
+
+    /// A connection at rest is not read; one that the server has closed meanwhile gets no request.
+    #[test]
+    fn a_connection_at_rest_is_read_before_it_is_written() {
+        let wire = Wire::default();
+        let mut http = wire.connected();
+        let reads = wire.0.lock().unwrap().reads;
+        for _ in 0..3 {
+            Wire::run(&mut http, 0);
+        }
+        assert_eq!(wire.0.lock().unwrap().reads, reads, "nothing has woken the driver");
+        // The news of the end has not come yet.
+        wire.0.lock().unwrap().ended = true;
+        http.link().send(&Request::call("any")).unwrap();
+        Wire::run(&mut http, 0);
+        assert!(!wire.was_asked("tools/call"));
     }
 
     #[cfg(feature = "auth")]
