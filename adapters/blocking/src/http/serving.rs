@@ -566,6 +566,7 @@ mod tests {
     use super::*;
     use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
         call.text("here")
@@ -701,6 +702,299 @@ mod tests {
                 assert_eq!(serving.open(), kept);
             }
         });
+    }
+
+    /// Writes bytes to the client until its socket takes no more, and returns their number.
+    fn fill(serving: &mut Serving<'_, ()>) -> usize {
+        let socket = &mut serving.connections[0].as_mut().unwrap().socket;
+        let mut filled = 0;
+        for piece in [&[b'~'; 4096][..], b"~"] {
+            while let Ok(n) = socket.write(piece) {
+                filled += n;
+            }
+        }
+        filled
+    }
+
+    /// Makes an answer that cannot be sent. Returns how many bytes the client has to read first.
+    fn hold_an_answer(serving: &mut Serving<'_, ()>, client: &mut UnixStream) -> usize {
+        let filled = fill(serving);
+        client.write_all(REQUEST).unwrap();
+        serving.turn(0, true);
+        filled
+    }
+
+    fn read_away(client: &mut UnixStream, filled: usize) {
+        client.read_exact(&mut vec![0; filled]).unwrap();
+    }
+
+    /// Waits at most this time. Returns the numbers of the sockets that are ready.
+    fn ready(serving: &mut Serving<'_, ()>, millis: Millis) -> Vec<usize> {
+        serving.wait(Some(serving.time + millis)).unwrap();
+        serving.ready.iter().map(|ready| ready.number).collect()
+    }
+
+    #[test]
+    fn a_wait_lasts_until_the_first_time_at_which_something_is_due() {
+        with_one_connection(|serving, _client| {
+            let now = serving.time;
+            let left = |serving: &Serving<'_, ()>, wake: Option<Millis>| {
+                let time = serving.timeout(wake)?;
+                Some(time.tv_sec as Millis * 1000 + time.tv_nsec as Millis / 1_000_000)
+            };
+            assert_eq!(left(serving, None), None);
+            for (wake, millis) in [(0, 0), (1, 1), (999, 999), (1234, 1234), (60_000, 60_000), (60_001, 60_000)] {
+                assert_eq!(left(serving, Some(now + wake)), Some(millis));
+            }
+            assert_eq!(left(serving, Some(now - 1)), Some(0));
+            serving.sweep = now + 500;
+            assert_eq!(left(serving, Some(now + 600)), Some(500));
+            serving.soonest = now + 400;
+            assert_eq!((left(serving, None), left(serving, Some(now + 399))), (Some(400), Some(399)));
+            serving.look_at = Some(now + 300);
+            assert_eq!(left(serving, None), Some(300));
+            serving.accept_at = Some(now + 200);
+            assert_eq!(left(serving, None), Some(200));
+            // It is over, and connections are accepted again.
+            serving.accept_at = Some(now);
+            assert_eq!(left(serving, None), Some(300));
+        });
+    }
+
+    #[test]
+    fn a_wait_lasts_until_the_end_of_the_grace() {
+        with_one_connection(|serving, _client| {
+            let time = Duration::from_secs(20);
+            serving.shutdown = serving.shutdown.grace(time);
+            assert_eq!(serving.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
+            let end = serving.shutdown.deadline().unwrap();
+            let left = serving.timeout(None).unwrap();
+            let left = Duration::new(left.tv_sec as u64, left.tv_nsec as u32);
+            assert!(Instant::now() + left > end && left <= time + Duration::from_millis(1), "{left:?}");
+        });
+    }
+
+    #[test]
+    fn a_listener_that_has_an_error_rests() {
+        with_one_connection(|serving, _client| {
+            // The system accepts nothing at a socket that does not listen.
+            let (socket, _peer) = UnixStream::pair().unwrap();
+            serving.listener = Some(Listener::Tcp(std::os::fd::OwnedFd::from(socket).into()));
+            let before = serving.now();
+            serving.accept();
+            let at = serving.accept_at.unwrap();
+            assert!(at >= before + ACCEPT_PAUSE && at <= serving.now() + ACCEPT_PAUSE, "{}", at - before);
+            assert_eq!(serving.connections.len(), 1);
+        });
+    }
+
+    /// Else a connection that waits in its queue would turn the loop without end.
+    #[test]
+    fn a_listener_is_watched_only_while_there_is_room() {
+        with_one_connection(|serving, _client| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let address = listener.local_addr().unwrap();
+            serving.sockets.add(&listener, Wants::Read, LISTENER).unwrap();
+            serving.listener = Some(Listener::Tcp(listener));
+            let connect = || std::net::TcpStream::connect(address).unwrap();
+            let mut peers = vec![connect()];
+            let (now, long) = (serving.time, 60_000);
+            assert_eq!(ready(serving, long), [LISTENER]);
+            serving.accept_at = Some(now + 1);
+            assert_eq!(ready(serving, 0).len(), 0);
+            serving.accept_at = Some(now);
+            assert_eq!(ready(serving, long), [LISTENER]);
+            serving.crowded = true;
+            assert_eq!(ready(serving, 0).len(), 0);
+            serving.accept();
+            assert_eq!((serving.open(), serving.has_room()), (1, false));
+            serving.crowded = false;
+            assert_eq!(ready(serving, long), [LISTENER]);
+            for (most, watched) in [(0, false), (1, false), (2, true)] {
+                serving.options = HttpServerOptions::new().connections(most);
+                assert_eq!(serving.has_room(), watched);
+                assert_eq!(ready(serving, if watched { long } else { 0 }).len(), usize::from(watched));
+            }
+            peers.push(connect());
+            serving.accept();
+            // One is accepted, and one waits. When the first one of all closes, there is room again, in its place.
+            assert_eq!((serving.open(), serving.has_room()), (2, false));
+            assert_eq!(ready(serving, 0).len(), 0);
+            serving.crowded = true;
+            serving.close(0, now);
+            assert_eq!((serving.open(), serving.has_room()), (1, true));
+            assert_eq!(ready(serving, long), [LISTENER]);
+            serving.accept();
+            assert_eq!((serving.open(), serving.connections.len(), serving.free.len()), (2, 2, 0));
+            // Both are watched.
+            for (slot, peer) in [1, 0].into_iter().zip(&mut peers) {
+                peer.write_all(REQUEST).unwrap();
+                assert_eq!(ready(serving, long), [slot]);
+                serving.turn(slot, true);
+                peer.read_exact(&mut [0; 12]).unwrap();
+            }
+            serving.listener = None;
+            serving.options = HttpServerOptions::new();
+            assert!(!serving.has_room());
+        });
+    }
+
+    #[test]
+    fn an_answer_goes_on_when_its_socket_has_room() {
+        with_one_connection(|serving, mut client| {
+            let filled = hold_an_answer(serving, &mut client);
+            assert_eq!(ready(serving, 0).len(), 0);
+            read_away(&mut client, filled);
+            assert_eq!(ready(serving, 60_000), [0]);
+            serving.turn(0, true);
+            assert!(received(&mut client).starts_with("HTTP/1.1 404"));
+            assert_eq!(ready(serving, 0).len(), 0, "it is watched for no more than its next request");
+        });
+    }
+
+    #[test]
+    fn what_a_connection_holds_is_paid_back() {
+        with_one_connection(|serving, mut client| {
+            hold_an_answer(serving, &mut client);
+            assert!(serving.budget.used() > 0 && serving.budget.output_used() > 0);
+            serving.close(0, serving.time);
+            assert_eq!((serving.budget.used(), serving.budget.output_used(), serving.open()), (0, 0, 0));
+        });
+        // A large request that was answered, and what has opened a stream.
+        with_one_connection(|serving, mut client| {
+            let (length, part) = (200_000, [b' '; 10_000]);
+            write!(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n").unwrap();
+            for _ in 0..length / part.len() {
+                client.write_all(&part).unwrap();
+                serving.turn(0, true);
+            }
+            assert!(received(&mut client).starts_with("HTTP/1.1 4"));
+            assert!(serving.budget.used() < 100_000, "{}", serving.budget.used());
+            client.write_all(STREAM).unwrap();
+            serving.turn(0, true);
+            assert!(received(&mut client).contains("event: endpoint"));
+            assert_eq!(serving.budget.used(), 0);
+        });
+    }
+
+    #[test]
+    fn a_watch_looks_each_period_while_a_stream_is_open() {
+        static LOOKS: AtomicUsize = AtomicUsize::new(0);
+        let looks = || LOOKS.load(Relaxed);
+        with_one_connection(|serving, mut client| {
+            let look = |(): &mut (), _: &mut HttpEndpoint| {
+                LOOKS.fetch_add(1, Relaxed);
+            };
+            serving.watch = Some(Watch { period: Duration::from_millis(50), look });
+            serving.look();
+            assert_eq!((serving.look_at, looks()), (None, 0));
+            wait_for_keep_alive(serving, &mut client);
+            let now = serving.time;
+            for (passed, next, seen) in [(0, 50, 0), (49, 50, 0), (50, 100, 1), (99, 100, 1), (110, 160, 2)] {
+                serving.time = now + passed;
+                serving.look();
+                assert_eq!((serving.look_at, looks()), (Some(now + next), seen), "after {passed} ms");
+            }
+            serving.close(0, now);
+            serving.endpoint.expire(&mut serving.app, now + 10_000_000);
+            serving.look();
+            assert_eq!((serving.look_at, looks()), (None, 2));
+        });
+    }
+
+    /// A request that does not wait any more is answered, and what it has put into streams is written soon.
+    #[test]
+    fn requests_that_waited_are_served_again() {
+        with_one_connection(|serving, mut client| {
+            assert_eq!(serving.serve_parked(7), None);
+            let filled = hold_an_answer(serving, &mut client);
+            let park = |serving: &mut Serving<'_, ()>| {
+                serving.connections[0].as_mut().unwrap().parked = true;
+                serving.parked.push(0);
+            };
+            park(serving);
+            read_away(&mut client, filled);
+            assert_eq!(serving.serve_parked(7), Some(8));
+            assert!(received(&mut client).starts_with("HTTP/1.1 404"));
+            assert!(serving.parked.is_empty() && !serving.connections[0].as_ref().unwrap().parked);
+            park(serving);
+            serving.close(0, serving.time);
+            assert_eq!((serving.serve_parked(7), serving.serve_parked(7)), (Some(8), None));
+        });
+    }
+
+    /// A stream whose socket is full has its turn when there is room, and not each time that it has messages.
+    #[test]
+    fn a_stream_with_a_full_socket_is_left_alone() {
+        with_one_connection(|serving, mut client| {
+            wait_for_keep_alive(serving, &mut client);
+            let stream = serving.connections[0].as_ref().and_then(|connection| connection.stream).unwrap();
+            let filled = fill(serving);
+            assert!(serving.write_streams(7).is_some());
+            serving.connections[0].as_mut().unwrap().used = false;
+            serving.streams.push(stream);
+            assert_eq!(serving.write_streams(7), None);
+            assert!(!serving.connections[0].as_ref().unwrap().used, "it has had a turn");
+            read_away(&mut client, filled);
+            serving.turn(0, true);
+            assert!(received(&mut client).contains(':'));
+            serving.streams.push(stream);
+            assert_eq!(serving.write_streams(7), Some(8));
+        });
+    }
+
+    #[test]
+    fn the_end_waits_for_answers_and_streams() {
+        with_one_connection(|serving, mut client| {
+            assert!(serving.is_drained() && !serving.end());
+            let filled = hold_an_answer(serving, &mut client);
+            assert!(!serving.is_drained() && !serving.end());
+            serving.stopper.stop();
+            assert!(!serving.end() && serving.listener.is_none());
+            assert!(!serving.end());
+            read_away(&mut client, filled);
+            serving.turn(0, false);
+            assert!(serving.end());
+            let answer = received(&mut client);
+            assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+        });
+        with_one_connection(|serving, mut client| {
+            client.write_all(STREAM).unwrap();
+            serving.turn(0, true);
+            assert!(received(&mut client).contains("event: endpoint"));
+            assert!(!serving.is_drained());
+            serving.close(0, serving.time);
+            assert!(serving.is_drained());
+        });
+    }
+
+    /// A connection that has sent half a request gets no answer, and does not hold up the end.
+    #[test]
+    fn the_end_closes_connections_without_a_request() {
+        with_one_connection(|serving, mut client| {
+            client.write_all(REQUEST).unwrap();
+            serving.stopper.stop();
+            assert!(serving.end());
+            assert!(received(&mut client).starts_with("HTTP/1.1 404"), "the request that was there is answered");
+            assert_eq!((serving.open(), client.read(&mut [0; 1]).unwrap()), (0, 0), "then its connection closes");
+        });
+    }
+
+    /// Each late message wakes the loop, also while it is awake.
+    #[test]
+    fn many_wakes_block_nothing() {
+        // The first is as many as one read takes.
+        for wakes in [64, 10_000] {
+            with_one_connection(|serving, client| {
+                for _ in 0..wakes {
+                    serving.waker.wake_by_ref();
+                }
+                assert_eq!(ready(serving, 60_000), [WOKEN]);
+                drop(client);
+                serving.run().unwrap();
+            });
+        }
     }
 
     #[test]
