@@ -202,6 +202,86 @@ fn a_server_that_ends_at_the_probe() {
     std::fs::remove_file(starts).unwrap();
 }
 
+/// A server that only closes its stdout at the probe is stopped before it is started again.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_start_does_not_outlive_the_second() {
+    let starts = std::env::temp_dir().join(format!("mcp-closes-blocking-{}", std::process::id()));
+    let script = format!("if [ ! -e \"$0\" ]; then echo start > \"$0\"; exec 1>&-; exec sleep 60; fi\n{STRICT}");
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script]).arg(&starts);
+    let options = ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
+    let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
+    let first = std::path::PathBuf::from(format!("/proc/{}", client.transport().id()));
+    assert!(first.exists());
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
+    assert!(!first.exists(), "it runs on");
+    std::fs::remove_file(starts).unwrap();
+}
+
+/// What the first start has not read of the probe does not go to the second one.
+#[test]
+fn the_rest_of_the_probe_is_dropped() {
+    let starts = std::env::temp_dir().join(format!("mcp-rest-blocking-{}", std::process::id()));
+    let script = format!("if [ ! -e \"$0\" ]; then echo start > \"$0\"; head -c 1 >/dev/null; exit 1; fi\n{STRICT}");
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script]).arg(&starts);
+    // A pipe holds 64 KiB.
+    let name = "x".repeat(150_000);
+    let profile = ClientInfo::new(&name, "1");
+    let mut client = Client::new(Child::spawn(command, &profile).unwrap(), Ignore);
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
+    client.close();
+    std::fs::remove_file(starts).unwrap();
+}
+
+/// What was sent before the end is written, and what the server has then said to its stderr is read, also while another process
+/// keeps it open.
+#[test]
+fn the_last_message_and_the_last_words() {
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let sink = lines.clone();
+    let stderr =
+        Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(String::from_utf8_lossy(line).into_owned())));
+    let script = "sleep 4 & while read l; do n=$((n+1)); done; echo \"$n lines\" >&2; printf 'and no newline' >&2";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    let options = ChildOptions::new().stderr(stderr).close_time(Duration::from_secs(20));
+    let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
+    client.connect_as(Revision::V2026_07_28).unwrap();
+    client.send(&call()).unwrap();
+    client.link().send(&call()).unwrap();
+    let ended = client.transport().end();
+    assert_eq!(ended.after, StopSignal::StdinClosed);
+    assert_eq!(*lines.borrow(), ["2 lines", "and no newline"]);
+    // The end is known now.
+    assert_eq!(client.transport().end().after, StopSignal::StdinClosed);
+    assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
+}
+
+/// Each message is shown once, also if the pipe takes it in pieces, and none after the server has closed its stdin.
+#[test]
+fn a_trace_shows_each_message_once() {
+    let mut client = scripted("read l; echo ready >&2; sleep 0.2; exec cat >/dev/null", SOON * 4);
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let sink = shown.clone();
+    client.trace(move |way, message| sink.borrow_mut().push((way, message.len())));
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000));
+    let arguments = Raw::parse(large.as_bytes()).unwrap();
+    for request in [call(), call().arguments(&arguments), call().arguments(&arguments), call()] {
+        client.send(&request).unwrap();
+    }
+    let begun = Instant::now();
+    while shown.borrow().len() < 4 {
+        client.turn(QUICK / 10).unwrap();
+        assert!(begun.elapsed() < SOON * 4, "{shown:?}");
+    }
+    client.turn(QUICK).unwrap();
+    let shown = shown.borrow();
+    assert!(shown.iter().all(|(way, _)| *way == Direction::Sent) && shown.len() == 4, "{shown:?}");
+    assert!(shown[1].1 > 300_000 && shown[1].1 == shown[2].1 && shown[0].1 == shown[3].1, "{shown:?}");
+}
+
 /// The server reads and writes nothing: each of the two attempts to open the connection ends after its time.
 #[test]
 fn a_program_that_says_nothing() {

@@ -503,8 +503,10 @@ impl<'m, T: std::fmt::Debug, H> std::fmt::Debug for Client<'m, T, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_sansio::client::views::View;
     use mcp_sansio::client::{ClientInfo, LineClient};
     use mcp_sansio::frame::LineBuffer;
+    use mcp_sansio::json::Raw;
     use mcp_sansio::memory::Store;
     use mcp_sansio::revision::Revisions;
     use mcp_sansio::sink::LineSink;
@@ -518,6 +520,12 @@ mod tests {
         calls: String,
         /// The methods that the server has seen.
         seen: String,
+        /// The methods that it has seen before the stream was open.
+        early: String,
+        /// The times that the client was ready to wait.
+        waits: Vec<Duration>,
+        /// There is always more to do.
+        endless: bool,
     }
 
     impl Transport<'static> for Strict {
@@ -534,21 +542,21 @@ mod tests {
             self.session.sent(sent.len());
             for line in sent.split_inclusive(|byte| *byte == b'\n') {
                 let request: serde_json::Value = serde_json::from_slice(line).unwrap();
-                self.seen += request["method"].as_str().unwrap();
-                self.seen += " ";
+                let method = request["method"].as_str().unwrap_or("answer").to_owned() + " ";
+                self.seen += &method;
+                self.early += if self.settled { "" } else { &method };
                 let answer = serde_json::json!({ "jsonrpc": "2.0", "id": request["id"], "result": {
                     "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "logging": {} }, "serverInfo": { "name": "strict", "version": "1" },
                 } });
-                if request["id"].is_u64() {
-                    let answer = answer.to_string() + "\n";
-                    self.session.space()[..answer.len()].copy_from_slice(answer.as_bytes());
-                    self.session.filled(answer.len());
+                if request["id"].is_u64() && !method.starts_with("answer") && !method.contains("/silent") {
+                    self.says(&answer.to_string());
                 }
             }
-            Ok(!sent.is_empty())
+            Ok(!sent.is_empty() || self.endless)
         }
-        fn wait(&mut self, _: Duration) -> std::io::Result<()> {
+        fn wait(&mut self, time: Duration) -> std::io::Result<()> {
             self.calls += "wait ";
+            self.waits.push(time);
             assert!(self.session.pending().is_empty(), "it waits before it writes: {}", self.seen);
             self.settled = true;
             Ok(())
@@ -557,7 +565,7 @@ mod tests {
             self.session.engine().next_deadline()
         }
         fn explain(&mut self, _: TransportError) -> String {
-            String::new()
+            "it is too strict".to_owned()
         }
         fn is_settling(&self) -> bool {
             !self.settled
@@ -565,19 +573,43 @@ mod tests {
         fn settle_time(&self) -> Duration {
             Duration::from_secs(60)
         }
-        fn trace(&mut self, _: Trace) {}
+        fn excludes(&self, _: &ToolView<'_>) -> Option<String> {
+            Some("no tool is good".to_owned())
+        }
+        fn excluded(&self) -> Vec<ExcludedTool> {
+            vec![ExcludedTool::new("any", "no tool is good")]
+        }
+        fn trace(&mut self, _: Trace) {
+            self.calls += "trace ";
+        }
         fn close(&mut self) -> Option<ChildExit> {
-            None
+            Some(ChildExit::new(None, StopSignal::Kill))
+        }
+    }
+
+    impl Strict {
+        /// The server sends a line.
+        fn says(&mut self, message: &str) {
+            let line = message.to_owned() + "\n";
+            self.session.space()[..line.len()].copy_from_slice(line.as_bytes());
+            self.session.filled(line.len());
         }
     }
 
     static PROFILE: ClientInfo<'static> =
-        ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
-    fn client() -> Client<'static, Strict, Ignore> {
+        ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25)).roots_changed();
+    static LATEST: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    fn strict(profile: &'static ClientInfo<'static>) -> Strict {
         let input = LineBuffer::new(Store::growing(100_000));
-        let engine = ClientOptions::new().engine(&PROFILE, IN_FLIGHT);
+        let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(profile, IN_FLIGHT);
         let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
-        Client::new(Strict { session, settled: false, calls: String::new(), seen: String::new() }, Ignore)
+        let (calls, seen, early) = (String::new(), String::new(), String::new());
+        Strict { session, settled: false, calls, seen, early, waits: Vec::new(), endless: false }
+    }
+
+    fn client() -> Client<'static, Strict, Ignore> {
+        Client::new(strict(&PROFILE), Ignore)
     }
 
     #[test]
@@ -596,5 +628,174 @@ mod tests {
         two.link().send(&Request::list_tools()).unwrap();
         two.request(&Request::call("any")).unwrap();
         assert_eq!(two.transport.seen, "initialize notifications/initialized tools/list tools/call ");
+    }
+    const OPENING: &str = "initialize notifications/initialized ";
+
+    /// The first request waits until the server can send requests too, whoever has opened the connection.
+    #[test]
+    fn requests_wait_for_the_opening_and_the_stream() {
+        let mut one = client();
+        assert_eq!(one.connect().unwrap().revision(), Revision::V2025_11_25);
+        assert!(one.transport.settled);
+        let mut two = client();
+        two.link().client.connect();
+        two.request(&Request::list_tools()).unwrap();
+        assert_eq!((&*two.transport.seen, &*two.transport.early), (&*format!("{OPENING}tools/list "), OPENING));
+        let mut three = client();
+        three.link().client.connect();
+        three.run().unwrap();
+        three.transport.settled = false;
+        three.send(&Request::list_tools()).unwrap();
+        assert_eq!((&*three.transport.seen, &*three.transport.early), (&*format!("{OPENING}tools/list "), ""));
+    }
+
+    /// What needs no answer is not left for the next call.
+    #[test]
+    fn each_message_is_written_at_once() {
+        let questions = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let sink = questions.clone();
+        let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Asked(asked) = event {
+                sink.borrow_mut().extend(asked.questions().map(|question| question.id));
+            }
+        };
+        let mut client = Client::new(strict(&PROFILE), handler);
+        client.connect().unwrap();
+        let seen = |client: &mut Client<'static, Strict, _>| std::mem::take(&mut client.transport.seen);
+        seen(&mut client);
+        client.roots_changed().unwrap();
+        assert_eq!(seen(&mut client), "notifications/roots/list_changed ");
+        for id in [1, 2] {
+            client.transport.says(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"roots/list"}}"#));
+            assert!(client.turn(Duration::ZERO).unwrap());
+        }
+        let questions = questions.take();
+        client.reply(questions[0], &ClientResult::roots(&[])).unwrap();
+        assert_eq!(seen(&mut client), "answer ");
+        client.refuse(questions[1], &RpcError::new(1, "no")).unwrap();
+        assert_eq!(seen(&mut client), "answer ");
+        assert!(client.reply(questions[0], &ClientResult::roots(&[])).is_err(), "it is answered already");
+        let silent = client.send(&Request::raw("test/silent", None)).unwrap();
+        seen(&mut client);
+        client.cancel(silent, None).unwrap();
+        assert_eq!(seen(&mut client), "notifications/cancelled ");
+        assert!(client.cancel(silent, None).is_err(), "it is over");
+
+        let mut client = Client::new(strict(&LATEST), Ignore);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        client.listen(&SubscriptionFilter::new().tools()).unwrap();
+        assert_eq!(client.transport.seen, "subscriptions/listen ");
+    }
+
+    #[test]
+    fn the_time_of_a_rest() {
+        let mut client = client();
+        client.connect().unwrap();
+        let rest = |client: &mut Client<'static, Strict, Ignore>, at_most| {
+            client.rest(at_most).unwrap();
+            client.transport.waits.pop().unwrap()
+        };
+        let short = Duration::from_millis(5);
+        assert_eq!((rest(&mut client, None), rest(&mut client, Some(short))), (LONGEST_REST, short));
+        assert_eq!(rest(&mut client, Some(2 * LONGEST_REST)), LONGEST_REST);
+        client.send(&Request::raw("test/silent", None)).unwrap();
+        let time = rest(&mut client, None);
+        assert!(time > Duration::from_secs(10) && time <= Duration::from_secs(20), "{time:?}");
+        assert_eq!(rest(&mut client, Some(short)), short);
+        client.busy = true;
+        assert_eq!(rest(&mut client, Some(short)), Duration::ZERO);
+        client.busy = false;
+        // Its time is over.
+        client.started -= Duration::from_secs(60);
+        assert_eq!(rest(&mut client, None), Duration::ZERO);
+    }
+
+    /// A turn looks for what is there, and waits for an event for as long as it may.
+    #[test]
+    fn a_turn_waits_and_a_run_does_not() {
+        let mut client = client();
+        client.connect().unwrap();
+        for run in [false, true] {
+            client.transport.calls.clear();
+            client.transport.waits.clear();
+            if run {
+                client.run().unwrap();
+            } else {
+                assert!(!client.turn(Duration::ZERO).unwrap());
+            }
+            assert_eq!((&*client.transport.calls, &*client.transport.waits), ("wait run ", &[Duration::ZERO][..]));
+        }
+        client.transport.waits.clear();
+        let (time, begun) = (Duration::from_millis(20), Instant::now());
+        assert!(!client.turn(time).unwrap() && begun.elapsed() >= time);
+        let longest = client.transport.waits.iter().max().unwrap();
+        assert!(!longest.is_zero() && *longest <= time, "{longest:?}");
+        // The settling ends in time, too.
+        let begun = Instant::now();
+        assert_eq!(client.until(Some(time), |_| None::<()>).unwrap(), None);
+        assert!(begun.elapsed() >= time);
+    }
+
+    /// A server that sends without end must not keep its caller from looking at the time.
+    #[test]
+    fn the_work_without_a_wait_is_limited() {
+        let mut client = client();
+        client.connect().unwrap();
+        for (endless, runs) in [(true, TURNS), (false, 1)] {
+            client.transport.endless = endless;
+            client.transport.calls.clear();
+            assert!(!client.step().unwrap());
+            assert_eq!((client.transport.calls.matches("run").count(), client.busy), (runs, endless));
+        }
+    }
+
+    /// The times of requests begin when they are sent, and not when the client has last worked.
+    #[test]
+    fn a_handle_knows_the_time() {
+        for with_handler in [false, true] {
+            let mut client = client();
+            client.connect().unwrap();
+            client.started -= Duration::from_secs(1000);
+            let mut link = if with_handler { client.handler_and_link().1 } else { client.link() };
+            link.send(&Request::raw("test/silent", None)).unwrap();
+            let deadline = client.engine().next_deadline().unwrap();
+            assert!((1_020_000..1_080_000).contains(&deadline), "{deadline}");
+        }
+    }
+
+    /// Only a connection that was open can be lost.
+    #[test]
+    fn a_loss_is_explained() {
+        let mut client = client();
+        let error = client.request(&Request::list_tools()).unwrap_err();
+        assert!(matches!(error, ClientError::NotSent(SendError::NotConnected)), "{error}");
+        client.connect().unwrap();
+        let token = client.send(&Request::raw("test/silent", None)).unwrap();
+        assert!(client.poll(token).is_none());
+        client.transport.session.end_of_input();
+        for error in [client.wait(token).unwrap_err(), client.request(&Request::list_tools()).unwrap_err()] {
+            assert_eq!(error.lost(), Some(TransportError::Closed));
+            assert!(error.to_string().contains("it is too strict"), "{error}");
+        }
+        assert!(matches!(client.wait(token), Err(ClientError::NotSent(SendError::Stale))));
+    }
+
+    #[test]
+    fn a_transport_in_a_box_is_the_same() {
+        let boxed: Box<dyn Transport<'static>> = Box::new(strict(&PROFILE));
+        let tool = ToolView::of(Raw::constant(r#"{"name":"any","inputSchema":{}}"#)).unwrap();
+        assert!(boxed.is_settling());
+        assert_eq!(boxed.settle_time(), Duration::from_secs(60));
+        assert!(boxed.excludes(&tool).is_some() && boxed.excluded().len() == 1);
+        let mut client = Client::new(boxed, Ignore);
+        client.connect().unwrap();
+        assert!(!client.transport.is_settling());
+        assert!(client.excludes(&tool).is_some() && client.excluded().len() == 1);
+        client.send(&Request::raw("test/silent", None)).unwrap();
+        assert!(client.transport.next_deadline().is_some());
+        assert_eq!(client.close().map(|ended| ended.after), Some(StopSignal::Kill));
+        let mut boxed = Box::new(strict(&PROFILE));
+        Transport::trace(&mut boxed, Box::new(|_, _| ()));
+        assert_eq!(boxed.calls, "trace ");
     }
 }

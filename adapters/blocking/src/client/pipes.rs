@@ -531,6 +531,9 @@ mod tests {
             assert_eq!(pipes.has_more(), may_have_more);
         }
         assert!(matches!(pipes.read(&mut [0; 8]), Got::Nothing) && !pipes.has_more());
+        // It may have something, and has not.
+        pipes.look_again();
+        assert!(pipes.has_more() && matches!(pipes.read(&mut [0; 8]), Got::Nothing) && !pipes.has_more());
         pipes.close_input();
     }
 }
