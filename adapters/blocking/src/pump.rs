@@ -89,4 +89,23 @@ mod tests {
             assert_eq!(written, b"ab");
         }
     }
+
+    /// The writer may have a buffer of its own, and the peer waits for what is in it.
+    #[test]
+    fn each_piece_is_flushed() {
+        struct Flushing(Vec<u8>, Vec<usize>);
+        impl Write for Flushing {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.write(bytes)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                self.1.push(self.0.len());
+                if self.0.len() > 2 { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+            }
+        }
+        let mut writer = Flushing(Vec::new(), Vec::new());
+        let mut reader = Port(vec![Ok(b"a"), Ok(b"b"), Ok(b"c"), Ok(b"d"), Ok(b"")]);
+        assert_eq!(copy(&mut reader, &mut writer).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!((&*writer.0, &*writer.1), (&b"abc"[..], &[1, 2, 3][..]));
+    }
 }

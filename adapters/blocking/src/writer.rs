@@ -276,6 +276,84 @@ mod tests {
         }
     }
 
+    /// Small pieces are collected in one allocation; those of some size are not copied when the buffer is full.
+    #[test]
+    fn pieces_of_some_size_go_around_a_full_buffer() {
+        for (size, buffered) in [(LARGE - 1, LARGE - 1), (LARGE, 0), (LARGE + 1, 0)] {
+            let mut out = out(usize::MAX);
+            assert_eq!((out.room(), out.capacity()), (usize::MAX, usize::MAX));
+            for _ in 0..BUFFER - 1 {
+                out.put(b"a").unwrap();
+            }
+            assert_eq!((out.writer.calls, out.buffer.capacity()), (0, BUFFER));
+            out.put(&vec![b'b'; size]).unwrap();
+            assert_eq!((out.writer.calls, out.buffer.len()), (1, buffered), "{size}");
+            assert_eq!(out.writer.written.len(), BUFFER - 1 + size - buffered, "{size}");
+            out.flush();
+            assert_eq!(out.writer.written, [vec![b'a'; BUFFER - 1], vec![b'b'; size]].concat());
+        }
+    }
+
+    /// The writer may have a buffer of its own.
+    #[test]
+    fn a_writer_is_flushed_after_something_was_written() {
+        struct Flushing {
+            written: usize,
+            flushes: usize,
+            fails: [bool; 2],
+        }
+        impl Write for Flushing {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.written += bytes.len();
+                if self.fails[0] { Err(ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                self.flushes += 1;
+                if self.fails[1] { Err(ErrorKind::QuotaExceeded.into()) } else { Ok(()) }
+            }
+        }
+        let (none, full, quota) = (Ok(()), Err(ErrorKind::StorageFull), Err(ErrorKind::QuotaExceeded));
+        for (fails, flushes, result) in
+            [([false, false], 1, none), ([false, true], 1, quota), ([true, false], 0, full), ([true, true], 0, full)]
+        {
+            let mut out = WriterOut::new(Flushing { written: 0, flushes: 0, fails });
+            out.flush();
+            assert_eq!(out.writer.flushes, 0);
+            for kind in [MessageKind::Result, MessageKind::Request] {
+                out.begin(kind).unwrap();
+                out.put(b"{}").unwrap();
+                out.end();
+                assert_eq!((out.writer.written, out.writer.flushes), (0, 0));
+            }
+            // A notification is not left to wait.
+            out.begin(MessageKind::Notification).unwrap();
+            out.put(b"{}").unwrap();
+            out.end();
+            assert_eq!((out.writer.written, out.writer.flushes, out.failed()), (9, flushes, result.is_err()));
+            assert_eq!(out.result().map_err(|error| error.kind()), result);
+            assert!(out.result().is_ok() && !out.failed(), "an error is reported once");
+        }
+    }
+
+    #[test]
+    fn only_answers_are_written_after_the_end_of_the_input() {
+        let kinds = [MessageKind::Notification, MessageKind::Request, MessageKind::Result, MessageKind::Error(1)];
+        for (only_answers, lines) in [(false, "ab\nab\nab\nab\n"), (true, "ab\nab\n")] {
+            let mut out = out(usize::MAX);
+            if only_answers {
+                out.only_answers();
+            }
+            for kind in kinds {
+                out.begin(kind).unwrap();
+                out.put(b"a").unwrap();
+                out.put(b"b").unwrap();
+                out.end();
+            }
+            out.flush();
+            assert_eq!(out.writer.written, lines.as_bytes());
+        }
+    }
+
     #[test]
     fn a_writer_that_fails_or_takes_nothing_has_failed() {
         for (at_once, kind) in [(0, ErrorKind::WriteZero), (1, ErrorKind::StorageFull)] {

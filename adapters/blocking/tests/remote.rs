@@ -724,6 +724,25 @@ fn closing_ends_the_session() {
     assert!(last.starts_with("DELETE /mcp ") && last.contains("\r\nMcp-Session-Id: abc\r\n"), "{last}");
 }
 
+/// The server does not answer the request that ends the session: closing does not wait for long.
+#[test]
+fn closing_does_not_wait_for_long() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("\"initialize\"") {
+            send(socket, &initialized(request).replace("\r\n\r\n", "\r\nMcp-Session-Id: abc\r\n\r\n"));
+        } else if !legacy(request, socket) {
+            until_gone(socket);
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    assert_eq!(client.transport().session(), Some("abc"));
+    let begun = Instant::now();
+    client.close();
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(server.was_asked("DELETE /mcp "));
+}
+
 /// A server that refuses the probe with an error of 2026-07-28 supports that revision: the client must not send
 /// `initialize`.
 // spec: T090

@@ -663,3 +663,77 @@ mod tests {
         assert_eq!(asked.try_iter().collect::<Vec<_>>(), ["POST /mcp HTTP/1.1"]);
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod connections {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::client::Client;
+    use mcp_sansio::client::Request;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio_host::HttpOrigin;
+
+    /// Of several addresses the one that works is tried first, until none works.
+    #[test]
+    fn the_address_that_works_is_kept() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let known = HttpOrigin::new("localhost", 1, Duration::from_secs(1)).addresses().unwrap().0;
+        let (first, last) = (known[0].ip(), known[known.len() - 1].ip());
+        // A machine may have no IPv6.
+        let Ok(listener) = TcpListener::bind((last, 0)) else { return };
+        let url = format!("http://localhost:{}/mcp", listener.local_addr().unwrap().port());
+        let mut client = Client::new(Http::new(&url, &PROFILE).unwrap(), Ignore);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        let tried_first = |client: &mut Client<'static, Http<'static>, Ignore>| {
+            let HttpPlace::Tcp(origin) = &mut client.transport().place else { panic!("it is on the network") };
+            origin.addresses().unwrap().0[0].ip()
+        };
+        let token = client.send(&Request::list_tools()).unwrap();
+        let begun = Instant::now();
+        while tried_first(&mut client) != last {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{} is tried first", tried_first(&mut client));
+            client.turn(Duration::from_millis(5)).unwrap();
+        }
+        drop(listener);
+        assert!(client.wait(token).is_err());
+        let error = client.request(&Request::list_tools()).unwrap_err();
+        assert_eq!(error.lost(), Some(TransportError::Unreachable), "{error}");
+        assert_eq!(tried_first(&mut client), first);
+    }
+
+    /// Room to write counts only for a socket that is connecting: each turn tries to write anyway.
+    #[test]
+    fn sockets_are_ready_to_read_or_connected() {
+        let [heard, idle, closed, full, connecting] = [(); 5].map(|()| UnixStream::pair().unwrap());
+        (&heard.1).write_all(b"x").unwrap();
+        drop(closed.1);
+        full.0.set_nonblocking(true).unwrap();
+        while (&full.0).write(&[0; 4096]).is_ok() {}
+        let (read, write) = (PollFlags::IN, PollFlags::OUT);
+        let mut wanted = [None; CONNECTIONS];
+        for (slot, socket, flags, is_ready) in [
+            (0, &heard.0, read, true),
+            (1, &heard.0, write | read, true),
+            (2, &idle.0, read, false),
+            (2, &idle.0, write | read, false),
+            (2, &closed.0, read, true),
+            (2, &closed.0, PollFlags::empty(), true),
+            (3, &full.0, write, false),
+            (3, &connecting.0, write, true),
+        ] {
+            wanted[slot] = Some((slot, socket.as_fd(), flags));
+            let ready = poll_sockets(&wanted, Duration::ZERO).unwrap();
+            assert_eq!(ready[slot], is_ready, "{slot} {flags:?}");
+            assert_eq!(ready[4..], [false; CONNECTIONS - 4]);
+        }
+        assert_eq!(poll_sockets(&wanted, Duration::from_secs(60)).unwrap()[..4], [true, true, true, true]);
+        (&heard.0).read_exact(&mut [0]).unwrap();
+        assert_eq!(poll_sockets(&wanted, Duration::ZERO).unwrap()[..4], [false, false, true, true]);
+        let begun = Instant::now();
+        let time = Duration::from_millis(20);
+        assert_eq!(poll_sockets(&[None; CONNECTIONS], time).unwrap(), [false; CONNECTIONS]);
+        assert!(begun.elapsed() >= time);
+    }
+}

@@ -500,6 +500,35 @@ mod tests {
     last_words!(last_words_in_one_thread, super::poll::Pipes);
     last_words!(last_words_from_a_thread, super::threads::Pipes);
 
+    macro_rules! no_newline {
+        ($name:ident, $pipes:ty) => {
+            /// The last line of stderr needs no newline.
+            #[test]
+            fn $name() {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", "echo 'out of cheese' >&2; printf 'and bread' >&2"]);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let process = Process::new(child);
+                let lines = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+                let sink = lines.clone();
+                let mut log = Log::new(Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(line.to_vec()))));
+                let begun = Instant::now();
+                while lines.borrow().len() < 2 {
+                    assert!(begun.elapsed() < Duration::from_secs(20), "{lines:?}");
+                    pipes.wait(Wants { read: false, write: false }, &process, Duration::from_millis(50)).unwrap();
+                    pipes.read_errors(&mut log);
+                }
+                pipes.read_errors(&mut log);
+                assert_eq!(*lines.borrow(), [&b"out of cheese"[..], b"and bread"]);
+            }
+        };
+    }
+
+    no_newline!(no_newline_in_one_thread, super::poll::Pipes);
+    no_newline!(no_newline_from_a_thread, super::threads::Pipes);
+
     /// The end of the process ends the wait, also while another process holds its pipes open, on systems that report it.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
