@@ -997,6 +997,24 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "fleet")]
+    #[test]
+    fn a_message_of_another_process_wakes_the_loop() {
+        use mcp_sansio_http::fleet::{Engine, MemoryHub, ProcessTag, Recipients};
+
+        let hub = MemoryHub::new();
+        let mut other = hub.join(ProcessTag::new(2));
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let mut server = HttpServer::new(Listener::Stream(None));
+        server.fleet = Some(Box::new(hub.join(ProcessTag::new(1))));
+        let mut serving = Serving::new(server, App::new(&service, &mut state)).unwrap();
+        while serving.meet_fleet() {}
+        while serving.woken.read(&mut [0; 64]).is_ok() {}
+        assert_eq!(ready(&mut serving, 0).len(), 0);
+        other.publish(Recipients::Others, b"any", 10_000);
+        assert_eq!(ready(&mut serving, 60_000), [WOKEN]);
+    }
+
     #[test]
     fn pipelined_requests_are_answered_in_one_write() {
         // Over such a pair each write is a record, and a read takes one.
