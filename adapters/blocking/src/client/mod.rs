@@ -524,6 +524,8 @@ mod tests {
         early: String,
         /// The times that the client was ready to wait.
         waits: Vec<Duration>,
+        /// What the server says while the client waits.
+        news: Option<&'static str>,
         /// There is always more to do.
         endless: bool,
     }
@@ -559,6 +561,9 @@ mod tests {
             self.waits.push(time);
             assert!(self.session.pending().is_empty(), "it waits before it writes: {}", self.seen);
             self.settled = true;
+            if let Some(news) = self.news.take_if(|_| !time.is_zero()) {
+                self.says(news);
+            }
             Ok(())
         }
         fn next_deadline(&self) -> Option<Millis> {
@@ -605,7 +610,7 @@ mod tests {
         let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(profile, IN_FLIGHT);
         let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
         let (calls, seen, early) = (String::new(), String::new(), String::new());
-        Strict { session, settled: false, calls, seen, early, waits: Vec::new(), endless: false }
+        Strict { session, settled: false, calls, seen, early, waits: Vec::new(), news: None, endless: false }
     }
 
     fn client() -> Client<'static, Strict, Ignore> {
@@ -726,10 +731,14 @@ mod tests {
             assert_eq!((&*client.transport.calls, &*client.transport.waits), ("wait run ", &[Duration::ZERO][..]));
         }
         client.transport.waits.clear();
-        let (time, begun) = (Duration::from_millis(20), Instant::now());
-        assert!(!client.turn(time).unwrap() && begun.elapsed() >= time);
+        client.transport.news = Some(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        let time = Duration::from_secs(600);
+        assert!(client.turn(time).unwrap());
         let longest = client.transport.waits.iter().max().unwrap();
         assert!(!longest.is_zero() && *longest <= time, "{longest:?}");
+        let time = Duration::from_millis(20);
+        let begun = Instant::now();
+        assert!(!client.turn(time).unwrap() && begun.elapsed() >= time);
         // The settling ends in time, too.
         let begun = Instant::now();
         assert_eq!(client.until(Some(time), |_| None::<()>).unwrap(), None);
@@ -760,6 +769,28 @@ mod tests {
             link.send(&Request::raw("test/silent", None)).unwrap();
             let deadline = client.engine().next_deadline().unwrap();
             assert!((1_020_000..1_080_000).contains(&deadline), "{deadline}");
+        }
+    }
+
+    /// The caller who opens the connection gets its error, and else the handler.
+    #[test]
+    fn a_connection_that_cannot_be_opened_is_reported_once() {
+        static OLDER: ClientInfo<'static> =
+            ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2024_11_05));
+        let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+        let count = seen.clone();
+        let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            count.set(count.get() + usize::from(matches!(event, ClientEvent::Unconnected(_))));
+        };
+        let mut client = Client::new(strict(&OLDER), handler);
+        for reported in 0..3 {
+            let error = client.connect().unwrap_err();
+            assert!(matches!(error, ClientError::NoCommonRevision), "{error}");
+            assert!(client.server().is_none());
+            assert_eq!(seen.get(), reported);
+            client.link().client.connect();
+            client.run().unwrap();
+            assert_eq!(seen.get(), reported + 1);
         }
     }
 
