@@ -219,7 +219,7 @@ fn the_first_start_does_not_outlive_the_second() {
     std::fs::remove_file(starts).unwrap();
 }
 
-/// What the first start has not read of the probe does not go to the second one.
+/// The part of the probe that the first start has not read does not go to the second one.
 #[test]
 fn the_rest_of_the_probe_is_dropped() {
     let starts = std::env::temp_dir().join(format!("mcp-rest-blocking-{}", std::process::id()));
@@ -235,7 +235,7 @@ fn the_rest_of_the_probe_is_dropped() {
     std::fs::remove_file(starts).unwrap();
 }
 
-/// What was sent before the end is written, and what the server has then said to its stderr is read, also while another process
+/// Messages that were sent before the end are written, and the server's last lines of stderr are read, also while another process
 /// keeps it open.
 #[test]
 fn the_last_message_and_the_last_words() {

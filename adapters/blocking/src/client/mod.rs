@@ -524,7 +524,7 @@ mod tests {
         early: String,
         /// The times that the client was ready to wait.
         waits: Vec<Duration>,
-        /// What the server says while the client waits.
+        /// A line that the server sends while the client waits.
         news: Option<&'static str>,
         /// There is always more to do.
         endless: bool,
@@ -636,7 +636,7 @@ mod tests {
     }
     const OPENING: &str = "initialize notifications/initialized ";
 
-    /// The first request waits until the server can send requests too, whoever has opened the connection.
+    /// The first request waits until the server can send requests too, also if the connection was opened through the handle.
     #[test]
     fn requests_wait_for_the_opening_and_the_stream() {
         let mut one = client();
@@ -654,7 +654,7 @@ mod tests {
         assert_eq!((&*three.transport.seen, &*three.transport.early), (&*format!("{OPENING}tools/list "), ""));
     }
 
-    /// What needs no answer is not left for the next call.
+    /// Messages without an answer are not left for the next call.
     #[test]
     fn each_message_is_written_at_once() {
         let questions = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
