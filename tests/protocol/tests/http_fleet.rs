@@ -11,6 +11,8 @@ use mcp_sansio::server::{MessageLimits, Server, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointLimits, SessionSeal, StreamId};
 use mcp_sansio_http::fleet::{Arrival, Engine, FleetLimits, MemoryHub, ProcessTag, Recipients};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 use mcp_sansio_http::seal::HmacSeal;
 
 const HOUR: u64 = 3_600_000;
@@ -591,6 +593,56 @@ fn a_setting_is_known_at_all_processes_before_its_answer() {
         assert_eq!(ask(&mut fleet, 4, "debug"), process == 2);
     }
     assert!(!ask(&mut fleet, 5, "debug"));
+}
+
+/// Its connection keeps it, with what was decided about its head, and nothing of the answer that it did not get.
+#[test]
+fn a_request_that_waits_in_its_connection_is_authorized_once() {
+    for waits in [true, false] {
+        let mut fleet = Fleet::of(2);
+        let session = fleet.open(0, REVISION);
+        let (mut input, mut output) = ([0; 2048], [0; 2048]);
+        let mut connection: HttpConnection<'_> =
+            HttpConnection::new(&mut input[..], &mut output[..], ConnectionLimits::DEFAULT);
+        connection.set_waits_for_streams(waits);
+        let mut body = BodyBuffer::new(Vec::new());
+        let authorized = std::cell::Cell::new(0);
+        let mut serve = |fleet: &mut Fleet, connection: &mut HttpConnection<'_>| {
+            let Web { endpoint, service, world, now, .. } = fleet.web(0);
+            let allow = allowing(|_| {
+                authorized.set(authorized.get() + 1);
+                Access::Granted { principal: None }
+            });
+            let mut app = App::new(service, world).authorize(&allow);
+            let mut host = ServeContext { endpoint, app: &mut app, body: &mut body, now: *now };
+            connection.serve(&mut host, &mut |bytes| bytes.fill(9))
+        };
+        let message = request(REVISION, 50, "resources/subscribe", json!({"uri": "file:///a"}));
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n",
+            message.len()
+        );
+        for part in [head, message] {
+            connection.space()[..part.len()].copy_from_slice(part.as_bytes());
+            connection.filled(part.len());
+        }
+        if waits {
+            for _ in 0..3 {
+                assert_eq!(serve(&mut fleet, &mut connection), WaitFor::Stream);
+                assert!(!connection.has_pending());
+            }
+            fleet.settle();
+        }
+        assert_eq!(serve(&mut fleet, &mut connection), WaitFor::Read);
+        let answer = std::str::from_utf8(connection.pending()).unwrap();
+        let (status, is_result) = if waits { ("200", true) } else { ("503", false) };
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        let (_, json) = answer.split_once("\r\n\r\n").unwrap();
+        let json: serde_json::Value = serde_json::from_str(json).expect("one message");
+        assert_eq!(json.get("result").is_some(), is_result, "{answer}");
+        assert_eq!(authorized.get(), 1);
+    }
 }
 
 #[test]

@@ -162,17 +162,10 @@ impl Follow {
         if self.open.is_empty() {
             return;
         }
-        let mut note = |message: &[u8]| {
-            let Ok(envelope) = Envelope::parse(message) else { return };
-            if let MessageShape::Response { id: Some(id) } = envelope.shape() {
-                self.open.retain(|open| !same_id(open, id.as_bytes()));
-            }
-        };
-        match Raw::parse(message) {
-            Ok(batch) if message.trim_ascii_start().starts_with(b"[") => {
-                batch.items().for_each(|item| note(item.as_bytes()));
-            }
-            _ => note(message),
+        // An array has only answers that were there before the copy began, of requests that are not among these.
+        let Ok(envelope) = Envelope::parse(message) else { return };
+        if let MessageShape::Response { id: Some(id) } = envelope.shape() {
+            self.open.retain(|open| !same_id(open, id.as_bytes()));
         }
     }
 }

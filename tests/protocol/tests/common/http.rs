@@ -132,7 +132,7 @@ pub type SharedEngine = std::rc::Rc<std::cell::RefCell<mcp_sansio_http::fleet::M
 type Authorize = dyn Fn(&RequestHead<'_>) -> Access<'static>;
 
 /// Gives a closure the lifetime that `App` wants.
-fn allowing<'a, F: Fn(&RequestHead<'_>) -> Access<'a>>(allow: F) -> F {
+pub fn allowing<'a, F: Fn(&RequestHead<'_>) -> Access<'a>>(allow: F) -> F {
     allow
 }
 
