@@ -378,3 +378,128 @@ fn answered_by_its_head_alone() {
     connection.end_of_input();
     assert_eq!(connection.step(0), ConnectionStep::Close);
 }
+
+/// A HEAD request gets the head that a GET would get, so far as it is known, and no body however it is written.
+#[test]
+fn a_head_without_its_body() {
+    let head = "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answered = |write: &dyn Fn(&mut ResponseBuffer<'_>)| {
+        let (mut input, mut output) = ([0; 128], [0; 512]);
+        let mut connection = connected((&mut input, &mut output), head);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        write(connection.answer());
+        assert!(connection.answer().is_done() && !connection.answer().is_owed());
+        let text = sent(&mut connection);
+        // The connection goes on.
+        assert_eq!(connection.step(0), ConnectionStep::Read);
+        text
+    };
+    let ok = "HTTP/1.1 200 OK\r\n";
+    assert_eq!(
+        answered(&|answer| answer.full(Status::OK, &[], b"body").unwrap()),
+        format!("{ok}Content-Length: 4\r\n\r\n")
+    );
+    let json = "Content-Type: application/json\r\n";
+    for kind in [MessageKind::Result, MessageKind::Streamed] {
+        let written = answered(&|answer| {
+            let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
+            out.begin(kind).unwrap();
+            out.put(b"{}").unwrap();
+            out.end();
+        });
+        assert_eq!(written, format!("{ok}{json}\r\n"), "{kind:?}");
+    }
+    let events = answered(&|answer| {
+        answer.stream(&[]).unwrap();
+        assert_eq!(answer.put(b"x"), Err(FullError::Never));
+        answer.end_stream();
+    });
+    assert!(events.starts_with(ok) && events.ends_with("X-Accel-Buffering: no\r\n\r\n"), "{events}");
+    assert!(!events.contains("chunked"), "{events}");
+    let other = answered(&|answer| answer.stream_with(Status(207), &[("A", "b")]).unwrap());
+    assert_eq!(other, "HTTP/1.1 207 \r\nA: b\r\n\r\n");
+}
+
+/// An answer that has no body by its status has no length either.
+#[test]
+fn statuses_without_a_body() {
+    for status in [100, 199, 200, 203, 204, 205, 303, 304, 305, 999, 1000, u16::MAX] {
+        let (mut input, mut output) = ([0; 128], [0; 512]);
+        let mut connection = connected((&mut input, &mut output), GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        connection.answer().full(Status(status), &[], b"xy").unwrap();
+        let (code, reason) = (if status < 1000 { status } else { 500 }, Status(status).reason());
+        let is_bodiless = matches!(status, ..200 | 204 | 304);
+        assert_eq!(Status(status).is_bodiless(), is_bodiless, "{status}");
+        let rest = if is_bodiless { "\r\n" } else { "Content-Length: 2\r\n\r\nxy" };
+        assert_eq!(sent(&mut connection), format!("HTTP/1.1 {code} {reason}\r\n{rest}"));
+        assert_eq!(connection.step(0), ConnectionStep::Read);
+    }
+}
+
+/// The size of a chunk has as many digits as a store of its size needs.
+#[test]
+fn chunks_of_small_and_large_stores() {
+    for (limit, digits) in [(1_000, 4), (0xffff, 4), (0x10000, 8), (1 << 20, 8)] {
+        let (mut input, mut output) = ([0; 128], vec![0; limit]);
+        let mut connection = connected((&mut input, &mut output), GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        connection.answer().stream(&[]).unwrap();
+        sent(&mut connection);
+        let mut out = EventOut::new(connection.answer(), SseEvent::new().id("1"));
+        // Nothing waits, so all that there ever is of room is there now, and all of it may be used.
+        let room = out.room();
+        let around = "id: 1\ndata: \n\n".len() + digits + "\r\n\r\n0\r\n\r\n".len();
+        assert_eq!((room, out.capacity()), (limit - around, room));
+        out.begin(MessageKind::Notification).unwrap();
+        assert_eq!(out.room(), room);
+        assert_eq!(out.put(&vec![b'x'; room + 1]), Err(FullError::Now));
+        out.put(&vec![b'x'; room]).unwrap();
+        out.end();
+        connection.answer().end_stream();
+        let text = sent(&mut connection);
+        assert_eq!(text.len(), limit);
+        let data = room + "id: 1\ndata: \n\n".len();
+        assert_eq!(text.split_once("\r\n").unwrap().0, format!("{data:0digits$x}"));
+    }
+}
+
+/// More than is pending, and nothing, are no bytes of the next answer.
+#[test]
+fn no_more_is_sent_than_is_pending() {
+    let (mut input, mut output) = ([0; 128], [0; 512]);
+    let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"1").unwrap();
+    connection.sent(usize::MAX);
+    assert!(!connection.has_pending() && connection.pending().is_empty());
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+    out.begin(MessageKind::Result).unwrap();
+    out.put(b"{").unwrap();
+    // A body without its end is not pending.
+    connection.sent(usize::MAX);
+    let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+    out.put(b"}").unwrap();
+    out.end();
+    assert!(sent(&mut connection).ends_with("Content-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"));
+}
+
+/// The rest of what was begun in windows goes out, also when the last of it is not held.
+#[test]
+fn windows_that_were_sent_in_part() {
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+    out.begin(MessageKind::Streamed).unwrap();
+    out.hold(true);
+    out.put(b"01234").unwrap();
+    let whole = String::from_utf8(connection.pending().to_vec()).unwrap();
+    connection.sent(20);
+    BodyOut::new(connection.answer(), &|_| Status::OK, &[]).hold(false);
+    connection.sent(0);
+    assert_eq!(String::from_utf8_lossy(connection.pending()), whole[20..]);
+    BodyOut::new(connection.answer(), &|_| Status::OK, &[]).end();
+    assert_eq!(sent(&mut connection), format!("{}0\r\n\r\n", &whole[20..]));
+}

@@ -329,3 +329,140 @@ fn an_answer_that_is_read_slowly() {
         assert_eq!(closed, closes_at, "{gulp} bytes each 5 seconds");
     }
 }
+
+/// A body has its own time, and the client hears that it was too slow.
+#[test]
+fn a_body_that_comes_too_slowly() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection =
+        connected((&mut input, &mut output), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+    assert_eq!(connection.step(1_000), ConnectionStep::Read);
+    assert_eq!((connection.next_deadline(), connection.expire(60_999)), (Some(61_000), ExpireStatus::Nothing));
+    assert_eq!(connection.expire(61_000), ExpireStatus::Refused);
+    assert_eq!(connection.next_deadline(), None);
+    assert_eq!(connection.step(61_000), ConnectionStep::Shut);
+    assert_eq!(connection.refused(), Some(Status::REQUEST_TIMEOUT));
+    assert!(sent(&mut connection).starts_with("HTTP/1.1 408 "));
+}
+
+/// Of the times for a request that arrives and for an answer that is not taken, the earlier one counts.
+#[test]
+fn two_deadlines_at_once() {
+    for (write_time, expected) in [(30_000, ExpireStatus::Refused), (4_000, ExpireStatus::Close)] {
+        let (mut input, mut output) = ([0; 256], [0; 256]);
+        let limits = LIMITS.write_time(write_time);
+        let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+        feed(&mut connection, &[GET, "GE"].concat());
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        connection.answer().full(Status::OK, &[], b"x").unwrap();
+        assert_eq!(connection.step(1_000), ConnectionStep::Read);
+        let deadline = 1_000 + write_time.min(10_000);
+        assert_eq!(connection.next_deadline(), Some(deadline));
+        assert_eq!(connection.expire(deadline - 1), ExpireStatus::Nothing);
+        assert_eq!(connection.expire(deadline), expected);
+    }
+}
+
+/// A request that has begun when its connection is to close is answered, as the last one.
+#[test]
+fn closing_in_the_middle_of_a_request() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), "GET / HT");
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    connection.close();
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    feed(&mut connection, "TP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(sent(&mut connection), "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx");
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+}
+
+/// Only what has not come whole can be refused, and only a whole request is consumed.
+#[test]
+fn a_whole_request_is_not_refused() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), &GET[..9]);
+    connection.consume();
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    feed(&mut connection, &GET[9..]);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.refuse(Status::UNAVAILABLE);
+    assert_eq!((connection.step(0), connection.refused()), (ConnectionStep::Request, None));
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    connection.refuse(Status::UNAVAILABLE);
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert_eq!(connection.refused(), Some(Status::UNAVAILABLE));
+    let text = sent(&mut connection);
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains("xHTTP/1.1 503 "), "{text}");
+}
+
+/// A refusal waits for room behind an answer that was not sent. Where none ever fits, the connection ends without.
+#[test]
+fn a_refusal_without_room() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let (mut input, mut output) = ([0; 256], [0; 80]);
+    let mut connection = connected((&mut input, &mut output), &[GET, "BAD\r\n\r\n"].concat());
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"").unwrap();
+    for _ in 0..2 {
+        assert_eq!(connection.step(0), ConnectionStep::Write);
+    }
+    assert_eq!(sent(&mut connection), answer);
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    let refusal = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    assert_eq!(sent(&mut connection), refusal);
+    let (mut input, mut output) = ([0; 256], [0; 40]);
+    let mut connection = connected((&mut input, &mut output), "BAD\r\n\r\n");
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert_eq!((connection.has_pending(), connection.refused()), (false, Some(Status::BAD_REQUEST)));
+    connection.end_of_input();
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+}
+
+#[test]
+fn each_limit_is_set_by_its_own_function() {
+    let limits = ConnectionLimits::DEFAULT.line(1).head(2).body(3).drain(4).head_time(5).body_time(6).idle_time(7);
+    let limits = limits.write_time(8).write_rate(9).linger_time(10);
+    let ConnectionLimits {
+        line,
+        head,
+        body,
+        drain,
+        head_time,
+        body_time,
+        idle_time,
+        write_time,
+        write_rate,
+        linger_time,
+    } = limits;
+    assert_eq!((line, head, body, drain), (1, 2, 3, 4));
+    assert_eq!((head_time, body_time, idle_time), (5, 6, 7));
+    assert_eq!((write_time, write_rate, linger_time), (8, 9, 10));
+    assert_eq!(ConnectionLimits::default(), ConnectionLimits::DEFAULT);
+}
+
+/// A store that grows doubles from a small size, by no more than a bound, and no further than what may be read.
+#[cfg(feature = "alloc")]
+#[test]
+fn an_input_grows_with_what_arrives() {
+    let fill = |limit: usize, most: usize| {
+        let mut connection =
+            Connection::<8>::new(Store::growing(limit), Store::growing(1_000), ConnectionLimits::DEFAULT);
+        let mut sizes = Vec::new();
+        loop {
+            let n = connection.space_within(most).len();
+            if n == 0 {
+                return sizes;
+            }
+            sizes.push(connection.input_size());
+            connection.filled(n);
+            assert!(connection.space_within(0).is_empty());
+        }
+    };
+    let kib = |sizes: &[usize]| sizes.iter().map(|size| size * 1024).collect::<Vec<_>>();
+    assert_eq!(fill(1_000 << 10, usize::MAX), kib(&[4, 8, 16, 32, 64, 128, 256, 512, 768, 1_000]));
+    assert_eq!(fill(1_000 << 10, 20 << 10), kib(&[4, 8, 16, 20]));
+    assert_eq!(fill(100, usize::MAX), [100]);
+}

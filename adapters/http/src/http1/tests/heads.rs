@@ -321,3 +321,65 @@ fn another_parser_agrees_on_each_byte() {
     }
     assert!(accepted > 5_000, "{accepted} accepted");
 }
+
+/// The bytes of a host are those of RFC 3986, by which no path, user or second host can follow.
+#[test]
+fn the_bytes_of_a_host() {
+    let marks = b"-._~!$&'()*+,;=:[]%";
+    for byte in (b'!'..=b'~').chain(128..=255) {
+        let is_allowed = byte.is_ascii_alphanumeric() || marks.contains(&byte);
+        for line in [&b"GET / HTTP/1.1\r\nHost: a"[..], b"GET http://a", b"GET hTTps://a"] {
+            let mut input = [line, &[byte], b"b"].concat();
+            let ends_host = line.ends_with(b"//a");
+            input.extend_from_slice(if ends_host { b"/ HTTP/1.1\r\nHost: a\r\n\r\n" } else { b"\r\n\r\n" });
+            let seen = outcome_in((1024, 1024), &input, &[]);
+            let is_accepted = seen.contains("HTTP/1.1 202");
+            let expected = is_allowed || ends_host && matches!(byte, b'/' | b'?');
+            assert_eq!(is_accepted, expected, "{}", input.escape_ascii());
+        }
+    }
+}
+
+/// The parts of a head, as an application asks for them.
+#[test]
+fn the_parts_of_a_head() {
+    let (mut input, mut output) = ([0; 256], [0; 128]);
+    let old = "POST /a?b HTTP/1.0\r\nX: 1\r\nx: 2\r\nY: \u{e9}\r\nXX: 3\r\n\r\n";
+    let mut connection = connected((&mut input, &mut output), old);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let head = connection.head().unwrap();
+    assert_eq!((head.version(), head.host(), head.query()), (HttpVersion::Http10, None, Some("b")));
+    assert_eq!(head.get_all("X").collect::<Vec<_>>(), [b"1", b"2"]);
+    assert_eq!((head.get("Xx"), head.get("xxx"), head.text_of("x")), (Some(&b"3"[..]), None, Some("1")));
+    assert_eq!((head.text_of("y"), head.text_of("z")), (Some("\u{e9}"), None));
+    assert_eq!(head.iter().count(), 4);
+    let (mut input, mut output) = ([0; 256], [0; 128]);
+    let new = "OPTIONS * HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
+    let mut connection = connected((&mut input, &mut output), new);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let head = connection.head().unwrap();
+    assert_eq!((head.version(), head.host(), head.query()), (HttpVersion::Http11, Some("a"), None));
+    assert_eq!((head.method(), head.path(), head.target()), ("OPTIONS", "*", "*"));
+    assert_eq!((head.get("x"), head.text_of("X")), (Some(&b""[..]), Some("")));
+}
+
+/// A header that comes twice counts once if both are the same. Of `Accept`, all lines count.
+#[test]
+fn headers_that_come_twice() {
+    use crate::names::Known;
+    for (lines, session, streams) in [
+        ("Mcp-Session-Id: a\r\nMcp-Session-Id: a\r\nAccept: text/event-stream", true, true),
+        ("Mcp-Session-Id: a\r\nmcp-session-id: b\r\nAccept: application/json", false, false),
+        ("Accept: application/json\r\nMcp-Session-Id: a\r\nAccept: text/event-stream", true, true),
+        ("Accept: text/event-stream\r\nAccept: application/json\r\nMcp-Session-Id: a", true, true),
+    ] {
+        let (mut input, mut output) = ([0; 256], [0; 128]);
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+        let mut connection = connected((&mut input, &mut output), &request);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let (head, _) = connection.head_exchange().unwrap();
+        let head = head.request_head();
+        assert_eq!(head.fields.get(Known::Session).only().is_ok(), session, "{lines}");
+        assert_eq!(head.fields.accept.stream(), streams, "{lines}");
+    }
+}
