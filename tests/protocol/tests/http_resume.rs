@@ -587,6 +587,11 @@ fn followed_streams_have_a_share_and_a_total() {
     fleet.settle();
     assert!(fleet.pull(B, replies[0].opened()).ended);
     assert_eq!(fleet.resume(B, &sessions[0], &firsts[2].1).status, 200);
+    // For one of the session, not for any number.
+    let stream = fleet.later(A, &sessions[0], 7);
+    let seventh = last_id(&fleet.pull(A, stream));
+    fleet.web(A).detach(stream);
+    assert_eq!(fleet.resume(B, &sessions[0], &seventh).status, 503);
     // And one whose client does not come back, after the time to resume.
     fleet.web(B).detach(replies[3].opened());
     fleet.wait(61_000);
@@ -653,6 +658,29 @@ fn a_session_that_ends_ends_what_it_follows() {
     assert_eq!([delete(&mut fleet), delete(&mut fleet)], [503, 204]);
     assert!(fleet.web(B).pull(there).ended);
     assert_eq!(fleet.web(B).endpoint.load(), (0, 0, 0));
+    // Nor does its log arrive any more.
+    fleet.wait(1000);
+    let (log, _) = fleet.hub.logs().into_iter().find(|(name, _)| name.starts_with("e:")).expect("a copy");
+    fleet.processes[A].engine.borrow_mut().append(&log, None, b"more", 1000);
+    assert_eq!(fleet.processes[B].engine.borrow_mut().take(), None);
+}
+
+/// A driver may notice by itself that a connection is gone whose client reads at another process.
+#[test]
+fn a_connection_that_was_given_up_ends_by_itself() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(A, "2025-11-25");
+    let stream = fleet.later(A, &session, 1);
+    let first = last_id(&fleet.pull(A, stream));
+    fleet.wait(2000);
+    let there = fleet.resume(B, &session, &first).opened();
+    fleet.settle();
+    assert!(fleet.web(A).is_ready(stream), "it is to be closed");
+    fleet.web(A).detach(stream);
+    assert_eq!(fleet.web(A).endpoint.ready().next(), None);
+    fleet.answer(A, 1);
+    fleet.settle();
+    assert_eq!(told(&fleet.pull(B, there).json()), ["answer 1"]);
 }
 
 #[test]

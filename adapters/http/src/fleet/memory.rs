@@ -485,4 +485,93 @@ mod tests {
         b.read("l", 0, None);
         assert_eq!((all(&mut b), hub.logs()), ([Arrival::CaughtUp { log: "l".into() }].into(), Vec::new()));
     }
+
+    /// It hears that its reading is over; what it sends meanwhile reaches no one and no log.
+    #[test]
+    fn a_process_that_is_cut_off_sends_and_reads_nothing() {
+        let (hub, [mut a, mut b, mut c]) = three();
+        let [one, two, three] = [1, 2, 3].map(ProcessTag::new);
+        let over = || Arrival::ReadOver { log: "l".into() };
+        b.append("l", None, b"x", 1_000);
+        a.read("l", 1, Some(500));
+        assert_eq!(all(&mut a), [Arrival::CaughtUp { log: "l".into() }]);
+        hub.cut(one);
+        assert_eq!(all(&mut a), [over(), Arrival::Left(two), Arrival::Left(three), Arrival::Left(one)]);
+        a.append("l", None, b"no", 1_000);
+        a.replace("other", b"no", 1_000);
+        a.read("l", 0, Some(500));
+        a.publish(Recipients::One(two), b"no", 1);
+        assert_eq!((all(&mut a), hub.logs()), ([over()].into(), [("l".into(), 1)].into()));
+        hub.restart();
+        b.append("l", None, b"y", 1_000);
+        hub.heal(one);
+        // A message to one is not missed by all, and what was followed before is not followed any more.
+        b.append("l", None, b"z", 1_000);
+        assert_eq!(
+            all(&mut a),
+            [two, three, one].map(Arrival::Joined).into_iter().chain([Arrival::Lost]).collect::<Vec<_>>()
+        );
+        assert_eq!(all(&mut c), [Arrival::Left(one), Arrival::Lost, Arrival::Joined(one)]);
+        // One for all is, whatever follows it; and only once.
+        for _ in 0..2 {
+            hub.cut(one);
+            a.publish(Recipients::Others, b"no", 1);
+            a.publish(Recipients::One(two), b"no", 1);
+            hub.heal(one);
+            assert_eq!(all(&mut c), [Arrival::Left(one), Arrival::Joined(one), Arrival::Lost]);
+        }
+        hub.cut(one);
+        hub.heal(one);
+        assert_eq!(all(&mut c), [Arrival::Left(one), Arrival::Joined(one)]);
+    }
+
+    #[test]
+    fn so_many_messages_are_lost() {
+        let (hub, [mut a, mut b, mut c]) = three();
+        hub.lose(2);
+        a.publish(Recipients::One(ProcessTag::new(2)), b"no", 1);
+        a.publish(Recipients::Others, b"no", 1);
+        a.publish(Recipients::Others, b"yes", 1);
+        assert_eq!((all(&mut a), all(&mut b)), (Vec::new(), [Arrival::Lost, message(1, b"yes")].into()));
+        assert_eq!(all(&mut c), [Arrival::Lost, message(1, b"yes")]);
+    }
+
+    /// Neither a shorter time nor an entry that comes twice shortens the life of a log, and a last state replaces all.
+    #[test]
+    fn a_log_lives_as_long_as_its_longest_entry() {
+        let (hub, [mut a, mut b, _c]) = three();
+        a.append("l", Some(5), b"x", 1_000);
+        a.append("l", None, b"y", 10);
+        hub.advance(999);
+        assert_eq!(hub.logs(), [("l".into(), 2)]);
+        a.replace("l", b"z", 1);
+        b.read("l", 0, None);
+        // It is read, not followed.
+        a.append("l", Some(9), b"later", 1);
+        let (log, entry) = (String::from("l"), b"z".to_vec());
+        assert_eq!(all(&mut b), [Arrival::Entry { log: log.clone(), id: 7, entry }, Arrival::CaughtUp { log }]);
+        hub.advance(1);
+        assert_eq!(hub.logs(), []);
+    }
+
+    /// Nothing reaches an engine whose process was killed, nor comes from it.
+    #[test]
+    fn a_process_that_was_killed() {
+        let (hub, [mut a, mut b, mut c]) = three();
+        let one = ProcessTag::new(1);
+        b.publish(Recipients::One(one), b"no", 1);
+        hub.kill(one);
+        a.publish(Recipients::Others, b"no", 1);
+        a.append("l", None, b"x", 1);
+        a.read("l", 0, Some(1));
+        a.stop("l");
+        a.set_waker(Arc::new(|| panic!("nothing waits")));
+        b.publish(Recipients::Others, b"yes", 1);
+        assert_eq!((all(&mut a), hub.logs()), (Vec::new(), Vec::new()));
+        assert_eq!(
+            (all(&mut b), all(&mut c)),
+            ([Arrival::Left(one)].into(), [Arrival::Left(one), message(2, b"yes")].into())
+        );
+        assert_eq!(alloc::format!("{hub:?}"), "MemoryHub { .. }");
+    }
 }

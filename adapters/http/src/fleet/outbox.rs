@@ -122,4 +122,71 @@ mod tests {
             assert_eq!(hub.logs(), [("l".into(), met)]);
         }
     }
+
+    /// A change that waits among the last ones is not added again. If one was left out, all may have changed, once.
+    #[test]
+    fn changes_come_once() {
+        use crate::fleet::Arrival;
+        let hub = MemoryHub::new();
+        let [mut engine, mut other] = [1, 2].map(|tag| hub.join(ProcessTag::new(tag)));
+        let mut heard = |outbox: &mut Outbox| {
+            while other.take().is_some() {}
+            outbox.hand_over(&mut engine);
+            let messages = core::iter::from_fn(|| other.take()).map(|arrival| match arrival {
+                Arrival::Message { message, .. } => message,
+                arrival => panic!("{arrival:?}"),
+            });
+            messages.collect::<Vec<_>>()
+        };
+        let uris: Vec<_> = (0..17).map(|number| alloc::format!("{number:02}")).collect();
+        let change = |uri: &str| encode(&Message::Change(ServerChange::Resource(uri)));
+        let size = change("00").len();
+        let mut outbox = Outbox::new(&FleetLimits { outbox: 99, outbox_bytes: 18 * size, ..FleetLimits::default() });
+        let give = |outbox: &mut Outbox, uris: &[String]| {
+            uris.iter().for_each(|uri| outbox.change(ServerChange::Resource(uri)));
+        };
+        give(&mut outbox, &uris[..16]);
+        give(&mut outbox, &uris[..16]);
+        assert_eq!(heard(&mut outbox), uris[..16].iter().map(|uri| change(uri)).collect::<Vec<_>>());
+        give(&mut outbox, &uris);
+        give(&mut outbox, &uris[..1]);
+        assert_eq!(heard(&mut outbox).len(), 18);
+        give(&mut outbox, &uris);
+        outbox.change(ServerChange::Resource("one that is longer"));
+        // There is room for this one, but the one before is to be read anew in any case.
+        outbox.change(ServerChange::Tools);
+        outbox.change(ServerChange::Prompts);
+        let all = heard(&mut outbox);
+        assert_eq!((all.len(), all.last()), (18, Some(&encode(&Message::Change(ServerChange::All)))));
+        outbox.change(ServerChange::Tools);
+        assert_eq!(heard(&mut outbox), [encode(&Message::Change(ServerChange::Tools))]);
+        assert_eq!(heard(&mut outbox), Vec::<Vec<u8>>::new());
+    }
+
+    /// An engine gets each errand as it was given.
+    #[test]
+    fn errands_arrive_in_their_order() {
+        use crate::fleet::Arrival;
+        let hub = MemoryHub::new();
+        let [mut engine, mut other] = [1, 2].map(|tag| hub.join(ProcessTag::new(tag)));
+        while engine.take().is_some() || other.take().is_some() {}
+        let (log, entry) = (String::from("l"), alloc::vec![1]);
+        let mut outbox = Outbox::new(&FleetLimits::default());
+        for errand in [
+            Errand::Append { log: log.clone(), id: Some(4), entry: entry.clone(), keep: 10 },
+            Errand::Read { log: log.clone(), after: 3, follow: Some(5) },
+            Errand::Replace { log: log.clone(), entry: entry.clone(), keep: 10 },
+            Errand::Stop { log: log.clone() },
+            Errand::Append { log: log.clone(), id: None, entry: entry.clone(), keep: 10 },
+            Errand::Publish { to: Recipients::One(ProcessTag::new(2)), message: entry.clone(), within: 1 },
+        ] {
+            assert!(outbox.push(errand));
+        }
+        outbox.hand_over(&mut engine);
+        let read = |id| Arrival::Entry { log: log.clone(), id, entry: entry.clone() };
+        let arrived: Vec<_> = core::iter::from_fn(|| engine.take()).collect();
+        assert_eq!(arrived, [read(4), Arrival::CaughtUp { log: log.clone() }, read(5)]);
+        assert_eq!(other.take(), Some(Arrival::Message { from: ProcessTag::new(1), message: entry }));
+        assert_eq!(hub.logs(), [(log, 2)]);
+    }
 }

@@ -375,4 +375,28 @@ mod tests {
         assert_eq!(decode(&[VERSION, RESOURCE, 0, 0, 0, 1, 0xff]), None);
         assert_eq!(decode(&[VERSION, RESOURCE, 0xff, 0xff, 0xff, 0xff, 0]), None);
     }
+
+    /// Another version of the program may run beside: the format does not change.
+    #[test]
+    fn the_format_stays() {
+        let session = SessionRef { id: b"s", principal: Some("p") };
+        let known: [(_, &[u8]); 4] = [
+            (Message::Change(ServerChange::Tools), b"\x01\x01"),
+            (Message::Change(ServerChange::Resource("a")), b"\x01\x04\0\0\0\x01a"),
+            (Message::Stream { session, since: 258 }, b"\x01\x19\0\0\0\x01s\0\0\0\x01\0\0\0\x01p\0\0\0\0\0\0\x01\x02"),
+            (
+                Message::Relayed { number: 2, is_last: true, message: b"{}" },
+                b"\x01\x29\0\0\0\x02\0\0\0\x01\0\0\0\x02{}",
+            ),
+        ];
+        for (message, bytes) in known {
+            assert_eq!((encode(&message), decode(bytes)), (bytes.to_vec(), Some(message)));
+        }
+        // A flag is 0 or 1.
+        assert_eq!(decode(b"\x01\x29\0\0\0\x02\0\0\0\x02\0\0\0\x02{}"), None);
+        assert_eq!(decode(b"\x01\x12\0\0\0\x01s\0\0\0\x02\0\0\0\x01p"), None);
+        let kinds: Vec<u8> = messages().iter().map(|message| encode(message)[1]).collect();
+        assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 16, 17, 18, 26, 19, 40, 40, 41, 42, 44, 43, 24, 25]);
+        assert_eq!(encode_entry(&Entry::Setting(b"{}")), b"\x01\x11\0\0\0\x02{}");
+    }
 }
