@@ -336,6 +336,10 @@ fn cors() {
     assert_eq!(reply.header("access-control-allow-origin"), Some(origin.1));
     assert_eq!(reply.header("access-control-allow-methods"), Some("GET, POST, DELETE, OPTIONS"));
     assert_eq!(reply.header("access-control-allow-headers"), Some("mcp-param-region, accept"));
+    let names: Vec<_> =
+        reply.headers.iter().map(|(name, _)| name.strip_prefix("Access-Control-").unwrap_or(name)).collect();
+    assert_eq!(names, ["Allow-Origin", "Vary", "Expose-Headers", "Allow-Methods", "Allow-Headers", "Max-Age"]);
+    assert_eq!(reply.header("access-control-max-age"), Some("86400"));
     let reply = web.request("OPTIONS", "/mcp", &[origin, ("access-control-request-headers", "a\r\nb")], "");
     assert!(reply.header("access-control-allow-headers").unwrap().contains("Mcp-Session-Id"));
     let reply = web.request("POST", "/mcp", &[JSON, origin], &hello());

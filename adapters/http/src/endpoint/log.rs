@@ -404,7 +404,7 @@ impl<'m> Log<'m> {
             }
             free = after;
         }
-        for Stream { chain, .. } in streams.iter_mut().filter(|stream| stream.chain.len > 0) {
+        for Stream { chain, .. } in streams.iter_mut() {
             let mut block = chain.start.block;
             while block != NONE {
                 if block >= end {

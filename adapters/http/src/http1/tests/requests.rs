@@ -331,3 +331,14 @@ fn a_kept_head_takes_no_room_that_is_needed() {
         });
     }
 }
+
+/// The digest that fuzzing compares depends on what happens, and what does not fit shows.
+#[test]
+fn what_fuzzing_compares() {
+    let digest = |input: &str, size| exercise::digest(input.as_bytes(), &[], (1024, size), LIMITS);
+    assert_eq!(digest(GET, 1024), digest(GET, 1024));
+    assert_ne!(digest(GET, 1024), digest("GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 1024));
+    assert_ne!(digest(GET, 1024), digest(GET, 30));
+    let [whole, full] = [1024, 30].map(|size| outcome_in((1024, size), GET.as_bytes(), &[]));
+    assert!(full.contains("full") && !full.contains("HTTP/1.1 2") && !whole.contains("full"), "{full}");
+}
