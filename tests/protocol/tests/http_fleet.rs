@@ -645,6 +645,30 @@ fn a_request_that_waits_in_its_connection_is_authorized_once() {
     }
 }
 
+/// What is set while a process reads what was set before counts there, though the log of it is lost.
+#[test]
+fn a_setting_that_arrives_while_its_log_is_read() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(0, REVISION);
+    fleet.settle();
+    // Without an engine the request stays undecided, and the log is asked for at the next meeting.
+    let engine = fleet.web(1).engine.take();
+    assert!(fleet.web(1).listen(&session, None).undecided);
+    let subscribe = request(REVISION, 50, "resources/subscribe", json!({"uri": "file:///a"}));
+    fleet.web(0).engine = None;
+    assert!(fleet.web(0).say(&session, &subscribe).undecided);
+    while fleet.processes[0].meet() {}
+    fleet.hub.restart();
+    while fleet.processes[1].meet() {}
+    fleet.web(1).engine = engine;
+    let stream = fleet.listen(1, &session);
+    fleet.heard(1, stream);
+    for uri in ["file:///b", "file:///a"] {
+        fleet.web(1).endpoint.publish_here(ServerChange::Resource(uri));
+    }
+    assert_eq!(fleet.heard(1, stream), ["notifications/resources/updated file:///a"]);
+}
+
 #[test]
 fn the_settings_that_wait_have_a_limit() {
     let mut fleet = Fleet::limited(2, FleetLimits { settled: 1, ..FleetLimits::default() });

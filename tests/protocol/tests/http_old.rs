@@ -4,7 +4,9 @@ mod common;
 use common::http::*;
 use common::{answer, call, initialize, json, notify};
 use mcp_sansio::server::ServerChange;
-use mcp_sansio_http::endpoint::{EndpointLimits, RequestHead, StreamId, StreamStatus};
+use mcp_sansio_http::endpoint::{Access, App, EndpointLimits, RequestHead, StreamId, StreamStatus};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 
 fn open(web: &mut Web, path: &str) -> (StreamId, String) {
     let stream = web.request("GET", path, &[SSE], "").opened();
@@ -156,6 +158,62 @@ fn another_request_waits_for_a_reply_in_windows() {
     post(&mut web, &to, &call("2024-11-05", 2, "count", json!({})));
     assert_eq!(web.pull(stream).json()[0]["id"], 2);
     assert_eq!(web.world.effects, 1);
+}
+
+/// A connection keeps it until the stream was read, if its driver says that it can, and no request that goes elsewhere.
+#[test]
+fn a_request_waits_in_its_connection() {
+    for waits in [true, false] {
+        let mut web = Web::lent(2, 2, 2000);
+        let (stream, to) = opened(&mut web, "/sse");
+        post(&mut web, &to, &call("2024-11-05", 1, "book", json!({})));
+        let (mut input, mut output) = ([0; 2048], [0; 2048]);
+        let mut connection: HttpConnection<'_> =
+            HttpConnection::new(&mut input[..], &mut output[..], ConnectionLimits::DEFAULT);
+        connection.set_waits_for_streams(waits);
+        let mut body = BodyBuffer::new(Vec::new());
+        let mut serve = |web: &mut Web, connection: &mut HttpConnection<'_>| {
+            let Web { endpoint, service, world, now, .. } = web;
+            let allow = allowing(|_| Access::Granted { principal: None });
+            let mut app = App::new(service, world).authorize(&allow);
+            let mut host = ServeContext { endpoint, app: &mut app, body: &mut body, now: *now };
+            connection.serve(&mut host, &mut |bytes| bytes.fill(9))
+        };
+        let give = |connection: &mut HttpConnection<'_>, path: &str, message: &str| {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+                message.len()
+            );
+            for part in [&head, message] {
+                connection.space()[..part.len()].copy_from_slice(part.as_bytes());
+                connection.filled(part.len());
+            }
+        };
+        let status = |connection: &mut HttpConnection<'_>| {
+            let text = String::from_utf8(connection.pending().to_vec()).unwrap();
+            connection.sent(text.len());
+            text[9..12].to_owned()
+        };
+        give(&mut connection, "/mcp", &initialize("2025-11-25", json!({})));
+        assert_eq!(serve(&mut web, &mut connection), WaitFor::Read);
+        assert_eq!(status(&mut connection), "200");
+        give(&mut connection, &to, &call("2024-11-05", 2, "count", json!({})));
+        if !waits {
+            assert_eq!(serve(&mut web, &mut connection), WaitFor::Read);
+            assert_eq!((status(&mut connection).as_str(), web.world.effects), ("503", 0));
+            continue;
+        }
+        for _ in 0..3 {
+            assert_eq!(serve(&mut web, &mut connection), WaitFor::Stream);
+        }
+        assert!(!connection.has_pending() && web.world.effects == 0);
+        assert_eq!(web.pull(stream).json()[0]["id"], 1);
+        assert_eq!(serve(&mut web, &mut connection), WaitFor::Read);
+        assert_eq!((status(&mut connection).as_str(), web.world.effects), ("202", 1));
+        web.hear("2024-11-05", &call("2024-11-05", 2, "count", json!({})));
+        assert_eq!(web.pull(stream).json()[0]["id"], 2);
+    }
 }
 
 #[test]

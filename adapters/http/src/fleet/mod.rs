@@ -248,3 +248,23 @@ impl Default for FleetLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are those of the documentation.
+    #[test]
+    fn default_limits() {
+        let limits = FleetLimits::default();
+        let (kib, mib) = (1024, 1024 * 1024);
+        assert_eq!((limits.outbox, limits.outbox_bytes, limits.within, limits.turn), (10_000, 64 * mib, 10_000, 64));
+        assert_eq!((limits.processes, limits.session_entries, limits.session_bytes), (1_000, 1_000, 128 * kib));
+        assert_eq!((limits.settled, limits.settle_within, limits.join_within), (1_000, 200, 1_500));
+        assert_eq!((limits.waiting, limits.waiting_share, limits.waiting_bytes), (1_000, 64, 64 * mib));
+        assert_eq!((limits.relayed, limits.relay_bytes, limits.relay_within), (1_000, 4 * mib, 5_000));
+        assert_eq!((limits.states_bytes, limits.keep, limits.principals), (16 * mib, 86_400_000, 1_000));
+        assert_eq!((limits.copied_stream, limits.copied), (mib, 64 * mib));
+        assert_eq!((limits.followed_share, limits.followed), (16, 1_000));
+    }
+}

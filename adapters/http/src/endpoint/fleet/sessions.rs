@@ -105,7 +105,9 @@ impl Membership {
     /// Reads the log of a session that was opened here anew, or of which something may have been missed.
     pub(crate) fn read_session(&mut self, nonce: &Nonce, now: Millis) {
         let is_read = self.outbox.push(Errand::Read { log: log_of(nonce), after: 0, follow: None });
-        let log = SessionLog { read_since: is_read.then_some(now), ..SessionLog::default() };
+        // What came while it was read before has not been applied yet.
+        let newer = self.sessions.logs.get_mut(nonce).map(|log| core::mem::take(&mut log.newer)).unwrap_or_default();
+        let log = SessionLog { read_since: is_read.then_some(now), newer, ..SessionLog::default() };
         self.sessions.logs.insert(*nonce, log);
         if is_read && self.sessions.reads.back() != Some(&now) {
             self.sessions.reads.push_back(now);
