@@ -587,15 +587,33 @@ fn followed_streams_have_a_share_and_a_total() {
     fleet.settle();
     assert!(fleet.pull(B, replies[0].opened()).ended);
     assert_eq!(fleet.resume(B, &sessions[0], &firsts[2].1).status, 200);
-    // For one of the session, not for any number.
-    let stream = fleet.later(A, &sessions[0], 7);
-    let seventh = last_id(&fleet.pull(A, stream));
-    fleet.web(A).detach(stream);
-    assert_eq!(fleet.resume(B, &sessions[0], &seventh).status, 503);
     // And one whose client does not come back, after the time to resume.
     fleet.web(B).detach(replies[3].opened());
     fleet.wait(61_000);
     assert_eq!(fleet.resume(B, &sessions[1], &firsts[4].1).status, 200);
+}
+
+/// One that is over makes room for one more, not for any number.
+#[test]
+fn a_share_of_followed_streams_holds_after_one_is_over() {
+    let mut fleet = Fleet::with(
+        2,
+        config(),
+        EndpointLimits::default(),
+        FleetLimits { followed_share: 2, ..FleetLimits::default() },
+    );
+    let session = fleet.open(A, "2025-11-25");
+    let mut firsts = Vec::new();
+    for id in 0..4 {
+        let stream = fleet.later(A, &session, id);
+        firsts.push(last_id(&fleet.pull(A, stream)));
+        fleet.web(A).detach(stream);
+    }
+    let [one, _] = [0, 1].map(|number| fleet.resume(B, &session, &firsts[number]).opened());
+    fleet.answer(A, 0);
+    fleet.settle();
+    assert!(fleet.pull(B, one).ended);
+    assert_eq!([2, 3].map(|number| fleet.resume(B, &session, &firsts[number]).status), [200, 503]);
 }
 
 /// Events that a slow reader does not take wait in the engine.
