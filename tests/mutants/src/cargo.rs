@@ -44,12 +44,14 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-blocking/resource-server",
     "mcp-sansio-blocking/seal",
     "mcp-sansio-blocking/fleet",
+    "mcp-sansio-blocking/tasks",
     "mcp-sansio-smol/tls",
     "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
     "mcp-sansio-smol/seal",
     "mcp-sansio-smol/fleet",
     "mcp-sansio-smol/extensions",
+    "mcp-sansio-smol/tasks",
 ];
 
 /// Returns all mutants by number, which of them are to be tried, and the test programs.
