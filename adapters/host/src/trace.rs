@@ -76,7 +76,7 @@ mod tests {
                 trace.written(5);
                 trace.sent(b"ew\nthird\r\nfourth\n");
                 trace.written(19);
-                // More than was shown cannot be written; a fresh line is shown whole all the same.
+                // A count beyond what was sent is cut to it, so the next line is shown in whole.
                 trace.written(100);
                 trace.sent(b"fifth\n");
             },

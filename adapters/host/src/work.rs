@@ -546,7 +546,7 @@ mod tests {
             let job = work.begin(tokens[0]).unwrap();
             assert!(work.begin(tokens[0]).is_none(), "one request has one piece of work");
             assert_eq!((work.running(), job.is_cancelled(), job.token()), (1, false, tokens[0]));
-            // It has come to its end.
+            // A job that is settled counts until its last copy is dropped.
             job.entry.settle();
             drop(job.clone());
             assert_eq!(work.running(), 1);

@@ -345,7 +345,7 @@ fn each_handler_takes_its_own_result() {
     }
 }
 
-/// A future that does not keep its job is at work all the same.
+/// A future counts as running until it ends, also if it does not keep its `Job`.
 #[test]
 fn a_future_without_its_job_is_at_work() {
     let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));

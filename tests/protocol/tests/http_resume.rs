@@ -683,7 +683,7 @@ fn a_session_that_ends_ends_what_it_follows() {
     assert_eq!(fleet.processes[B].engine.borrow_mut().take(), None);
 }
 
-/// A driver may notice by itself that a connection is gone whose client reads at another process.
+/// A client reads its stream at another process now. The driver gives the old connection up before the endpoint closes it.
 #[test]
 fn a_connection_that_was_given_up_ends_by_itself() {
     let mut fleet = Fleet::of(2);

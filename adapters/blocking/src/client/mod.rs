@@ -715,7 +715,7 @@ mod tests {
         assert_eq!(rest(&mut client, None), Duration::ZERO);
     }
 
-    /// A turn looks for what is there, and waits for an event for as long as it may.
+    /// `turn` handles what has arrived, and waits for an event for at most its time. `run` never waits.
     #[test]
     fn a_turn_waits_and_a_run_does_not() {
         let mut client = client();

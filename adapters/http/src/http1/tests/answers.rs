@@ -390,7 +390,7 @@ fn a_head_without_its_body() {
         write(connection.answer());
         assert!(connection.answer().is_done() && !connection.answer().is_owed());
         let text = sent(&mut connection);
-        // The connection goes on.
+        // It waits for the next request.
         assert_eq!(connection.step(0), ConnectionStep::Read);
         text
     };

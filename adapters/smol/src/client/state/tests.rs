@@ -690,7 +690,7 @@ fn several_requests_and_a_closed_client_are_left_to_the_driver() {
     assert_eq!((scene.desk().count("tools/call"), driver.woken()), (0, 1));
 }
 
-/// A task that is polled again looks for its answer by itself if its request is the only one.
+/// A task that is polled again reads from the connection itself, without the driver, if its request is the only one.
 #[test]
 fn the_answer_of_a_lone_request_is_read_in_its_task() {
     for is_lone in [true, false] {
@@ -791,7 +791,7 @@ fn a_driver_with_more_to_do_lets_other_tasks_run_and_comes_back() {
     assert_eq!(task.woken(), 1);
 }
 
-/// Closing begins once, goes on in each turn, and ends the driver; its outcome is kept for all that ask.
+/// `begin_close` is called once, `poll_close` in each turn until it is ready. Then the driver ends, and `close` returns the outcome.
 #[test]
 fn the_driver_closes_the_connection_in_order() {
     for is_dropped in [true, false] {
