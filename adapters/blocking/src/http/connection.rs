@@ -1,6 +1,6 @@
 //! One HTTP connection: its socket, and the loop between the socket and the protocol.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 
 use mcp_sansio::memory::Store;
@@ -154,8 +154,9 @@ impl Connection {
                     self.moved = true;
                     self.wired.sent(n);
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -165,9 +166,10 @@ impl Connection {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
-    use mcp_sansio::service::Service;
+    use mcp_sansio::service::{Service, Tool};
     use mcp_sansio_host::HttpServerOptions;
     use mcp_sansio_http::endpoint::{App, Endpoint};
     use mcp_sansio_http::host::BodyBuffer;
@@ -183,15 +185,22 @@ mod tests {
         budget: Budget,
     }
 
+    static TOOLS: [Tool<()>; 1] = [Tool::new("large", "60,000 bytes", |(), call| call.text(&*"x".repeat(60_000)))];
+
     /// Runs a test with a connection, and with its client, which does not block.
     fn with_connection(test: impl FnOnce(&mut Turning<'_>, UnixStream)) {
+        with_connection_for(100_000, test);
+    }
+
+    /// Runs a test with a connection for messages of this size.
+    fn with_connection_for(message: usize, test: impl FnOnce(&mut Turning<'_>, UnixStream)) {
         let (client, ours) = UnixStream::pair().unwrap();
         client.set_nonblocking(true).unwrap();
         let socket = Socket::Unix(ours);
         socket.prepare().unwrap();
-        let (service, mut state) = (Service::new("test", "1"), ());
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
         let mut turning = Turning {
-            connection: Connection::new(socket, http1::ConnectionLimits::DEFAULT, 100_000),
+            connection: Connection::new(socket, http1::ConnectionLimits::DEFAULT, message),
             endpoint: HttpServerOptions::new().endpoint(),
             app: App::new(&service, &mut state),
             body: BodyBuffer::new(Vec::new()),
@@ -350,6 +359,28 @@ mod tests {
             // The first one reads nothing.
             assert!(turning.turn(true) && turning.turn(true));
             assert_eq!(received(&mut client).0.matches("HTTP/1.1 404").count(), 41);
+        });
+    }
+
+    /// The output has some room beside its messages.
+    #[test]
+    fn an_answer_may_be_larger_than_the_largest_request() {
+        with_connection_for(1_000, |turning, mut client| {
+            let body = concat!(
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","_meta":{"#,
+                r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#
+            );
+            write!(
+                client,
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+                 Mcp-Method: tools/call\r\nMcp-Name: large\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .unwrap();
+            assert!(turning.turn(true));
+            let answer = received(&mut client).0;
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.len() > 60_000, "{} bytes", answer.len());
         });
     }
 

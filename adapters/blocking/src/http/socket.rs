@@ -76,6 +76,20 @@ impl Socket {
             Socket::Unix(socket) => socket.shutdown(how),
         }
     }
+
+    pub(super) fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.read(space),
+            Socket::Unix(socket) => socket.read(space),
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.write(bytes),
+            Socket::Unix(socket) => socket.write(bytes),
+        }
+    }
 }
 
 impl AsFd for Socket {
@@ -84,27 +98,5 @@ impl AsFd for Socket {
             Socket::Tcp(socket) => socket.as_fd(),
             Socket::Unix(socket) => socket.as_fd(),
         }
-    }
-}
-
-impl Read for Socket {
-    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(socket) => socket.read(space),
-            Socket::Unix(socket) => socket.read(space),
-        }
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(socket) => socket.write(bytes),
-            Socket::Unix(socket) => socket.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
