@@ -174,49 +174,55 @@ impl<'a, S> Serving<'a, S> {
         // The first turn does not wait: it registers what wakes the others.
         let mut wake = Some(0);
         loop {
-            self.wait(wake)?;
-            self.time = self.now();
-            for at in 0..self.ready.len() {
-                let Some(&Ready { number, gone }) = self.ready.get(at) else { break };
-                match number {
-                    WOKEN => while self.woken.read(&mut [0; 64]).is_ok_and(|n| n == 64) {},
-                    LISTENER => self.accept(),
-                    slot => {
-                        // The handlers of the turns before it may have taken long.
-                        if at > 0 {
-                            self.time = self.now();
-                        }
-                        self.turn_now(slot, true);
-                        if gone {
-                            self.hang_up(slot);
-                        }
-                    }
-                }
-            }
-            self.time = self.now();
-            let (more, mut asks) = self.hear();
-            self.expire();
-            self.look();
-            // Each look at the clock is 1 % of the instructions of a `tools/call`.
-            let now = if self.tick.is_some() { self.now() } else { self.time };
-            wake = more.then_some(now);
-            if let Some(tick) = &mut self.tick {
-                wake = wake.into_iter().chain(tick(&mut self.app, &mut self.endpoint, now)).min();
-                // It may have learned of decisions.
-                asks = true;
-            }
-            if asks {
-                self.ask_again();
-            }
-            if self.meet_fleet() {
-                wake = Some(now);
-            }
-            wake = wake.into_iter().chain(self.write_streams(now)).chain(self.serve_parked(now)).min();
+            wake = self.turn_all(wake)?;
             // A server over one stream ends with it.
             if self.end() || (self.is_single && self.open() == 0) {
                 return Ok(());
             }
         }
+    }
+
+    /// Does one turn of the loop: waits until the time `wake` at most, and does all that can be done then. Returns the time of the
+    /// next turn, if there is something to do.
+    fn turn_all(&mut self, wake: Option<Millis>) -> io::Result<Option<Millis>> {
+        self.wait(wake)?;
+        self.time = self.now();
+        for at in 0..self.ready.len() {
+            let Some(&Ready { number, gone }) = self.ready.get(at) else { break };
+            match number {
+                WOKEN => while self.woken.read(&mut [0; 64]).is_ok_and(|n| n == 64) {},
+                LISTENER => self.accept(Listener::accept),
+                slot => {
+                    // The handlers of the turns before it may have taken long.
+                    if at > 0 {
+                        self.time = self.now();
+                    }
+                    self.turn_now(slot, true);
+                    if gone {
+                        self.hang_up(slot);
+                    }
+                }
+            }
+        }
+        self.time = self.now();
+        let (more, mut asks) = self.hear();
+        self.expire();
+        self.look();
+        // Each look at the clock is 1 % of the instructions of a `tools/call`.
+        let now = if self.tick.is_some() { self.now() } else { self.time };
+        let mut wake = more.then_some(now);
+        if let Some(tick) = &mut self.tick {
+            wake = wake.into_iter().chain(tick(&mut self.app, &mut self.endpoint, now)).min();
+            // It may have learned of decisions.
+            asks = true;
+        }
+        if asks {
+            self.ask_again();
+        }
+        if self.meet_fleet() {
+            wake = Some(now);
+        }
+        Ok(wake.into_iter().chain(self.write_streams(now)).chain(self.serve_parked(now)).min())
     }
 
     /// Takes late messages. Returns whether there may be more, and whether the application can decide about requests.
@@ -289,7 +295,7 @@ impl<'a, S> Serving<'a, S> {
             return false;
         }
         loop {
-            let is_drained = !self.shutdown.is_serving() && self.is_drained();
+            let is_drained = self.is_drained();
             match self.shutdown.step(stops, is_drained, Instant::now()) {
                 None => return false,
                 Some(ShutdownStep::Drain) => self.drain(),
@@ -361,10 +367,11 @@ impl<'a, S> Serving<'a, S> {
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
-    fn accept(&mut self) {
+    /// Accepts connections by `next`, while there is room.
+    fn accept(&mut self, mut next: impl FnMut(&Listener) -> io::Result<Socket>) {
         while self.has_room() {
             let Some(listener) = &self.listener else { return };
-            let socket = match listener.accept() {
+            let socket = match next(listener) {
                 Ok(socket) => socket,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
@@ -395,7 +402,7 @@ impl<'a, S> Serving<'a, S> {
     pub(super) fn carry(&mut self, socket: UnixStream) -> io::Result<()> {
         let socket = Socket::Unix(socket);
         socket.prepare()?;
-        self.sockets.add(&socket, Wants::Read, 0)?;
+        self.sockets.add(&socket, Wants::Read, self.connections.len())?;
         // Its client cannot open another connection, so it is not closed for being idle.
         let limits = self.options.wire_limits.idle_time(FOREVER);
         self.connections.push(Some(Connection::new(socket, limits, self.options.limits.message)));
@@ -572,7 +579,18 @@ mod tests {
         call.text("here")
     }
 
-    static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Answers", echo)];
+    static TOOLS: [Tool<()>; 3] = [
+        Tool::new("echo", "Answers", echo),
+        Tool::new("slow", "Gives the time, and takes some", |(), call| {
+            let now = call.now();
+            std::thread::sleep(Duration::from_millis(SLOW));
+            call.text(format_args!("at {now};"))
+        }),
+        Tool::new("later", "Is never answered", |(), call| call.later().1),
+    ];
+
+    /// The time that a handler takes, in milliseconds.
+    const SLOW: Millis = 5;
 
     const REQUEST: &[u8] = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
@@ -580,13 +598,44 @@ mod tests {
 
     /// Runs a test with a server of one connection, and with its client, which does not block.
     fn with_one_connection(test: impl FnOnce(&mut Serving<'_, ()>, UnixStream)) {
+        with_server(
+            |server| server,
+            |serving| {
+                let client = connect(serving);
+                test(serving, client);
+            },
+        );
+    }
+
+    /// Runs a test with a server without connections.
+    fn with_server(
+        configure: impl FnOnce(HttpServer<'static, ()>) -> HttpServer<'static, ()>,
+        test: impl FnOnce(&mut Serving<'_, ()>),
+    ) {
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let server = configure(HttpServer::new(Listener::Stream(None)));
+        test(&mut Serving::new(server, App::new(&service, &mut state)).unwrap());
+    }
+
+    /// Makes another connection, and returns its client, which does not block.
+    fn connect(serving: &mut Serving<'_, ()>) -> UnixStream {
         let (client, theirs) = UnixStream::pair().unwrap();
         client.set_nonblocking(true).unwrap();
-        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
-        let server = HttpServer::new(Listener::Stream(None));
-        let mut serving = Serving::new(server, App::new(&service, &mut state)).unwrap();
         serving.carry(theirs).unwrap();
-        test(&mut serving, client);
+        client
+    }
+
+    /// Returns a request of 2026-07-28 that calls a tool without arguments.
+    fn call(tool: &str) -> String {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+        );
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Accept: application/json, text/event-stream\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
     }
 
     /// Returns the bytes that the client can read now, 4,096 at most.
@@ -781,7 +830,7 @@ mod tests {
             let (socket, _peer) = UnixStream::pair().unwrap();
             serving.listener = Some(Listener::Tcp(std::os::fd::OwnedFd::from(socket).into()));
             let before = serving.now();
-            serving.accept();
+            serving.accept(Listener::accept);
             let at = serving.accept_at.unwrap();
             assert!(at >= before + ACCEPT_PAUSE && at <= serving.now() + ACCEPT_PAUSE, "{}", at - before);
             assert_eq!(serving.connections.len(), 1);
@@ -807,7 +856,7 @@ mod tests {
             assert_eq!(ready(serving, long), [LISTENER]);
             serving.crowded = true;
             assert_eq!(ready(serving, 0).len(), 0);
-            serving.accept();
+            serving.accept(Listener::accept);
             assert_eq!((serving.open(), serving.has_room()), (1, false));
             serving.crowded = false;
             assert_eq!(ready(serving, long), [LISTENER]);
@@ -817,7 +866,7 @@ mod tests {
                 assert_eq!(ready(serving, if watched { long } else { 0 }).len(), usize::from(watched));
             }
             peers.push(connect());
-            serving.accept();
+            serving.accept(Listener::accept);
             // One is accepted, and one waits. When the first one of all closes, there is room again, in its place.
             assert_eq!((serving.open(), serving.has_room()), (2, false));
             assert_eq!(ready(serving, 0).len(), 0);
@@ -825,7 +874,7 @@ mod tests {
             serving.close(0, now);
             assert_eq!((serving.open(), serving.has_room()), (1, true));
             assert_eq!(ready(serving, long), [LISTENER]);
-            serving.accept();
+            serving.accept(Listener::accept);
             assert_eq!((serving.open(), serving.connections.len(), serving.free.len()), (2, 2, 0));
             // Both are watched.
             for (slot, peer) in [1, 0].into_iter().zip(&mut peers) {
@@ -981,6 +1030,197 @@ mod tests {
         });
     }
 
+    /// The time of a request is that of its turn, also behind a handler that takes long; what is due then is done in the same turn.
+    #[test]
+    fn time_goes_on_while_handlers_run() {
+        with_server(
+            |server| server,
+            |serving| {
+                let mut clients = [connect(serving), connect(serving)];
+                for client in &mut clients {
+                    client.write_all(call("slow").as_bytes()).unwrap();
+                }
+                // The last look at the clock was long ago.
+                serving.time = 0;
+                assert_eq!(serving.turn_all(Some(0)).unwrap(), None);
+                let mut times = clients.map(|mut client| {
+                    let answer = received(&mut client);
+                    let time = answer.split("at ").nth(1).and_then(|rest| rest.split(';').next());
+                    time.unwrap_or_else(|| panic!("{answer}")).parse::<Millis>().unwrap()
+                });
+                times.sort_unstable();
+                assert!(times[0] >= serving.epoch, "{times:?}");
+                assert!(times[1] >= times[0] + SLOW, "{times:?}");
+                assert!(serving.time >= times[1] + SLOW, "{times:?} {}", serving.time);
+            },
+        );
+    }
+
+    /// The time of one that is due does not move that of another.
+    #[test]
+    fn each_connection_has_a_deadline_of_its_own() {
+        with_one_connection(|serving, mut client| {
+            let filled = hold_an_answer(serving, &mut client);
+            let first = serving.soonest;
+            serving.epoch += 60_000;
+            let mut other = connect(serving);
+            other.write_all(&REQUEST[..10]).unwrap();
+            serving.turn(1, true);
+            let second = serving.connections[1].as_ref().and_then(|connection| connection.wired.next_deadline());
+            assert!(second.unwrap() > first && serving.soonest == first);
+            serving.time = first;
+            serving.expire();
+            // The first one was closed, because its client does not read.
+            assert_eq!((serving.open(), Some(serving.soonest)), (1, second));
+            read_away(&mut client, filled);
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            assert_eq!(received(&mut other), "");
+            serving.time = serving.soonest;
+            serving.expire();
+            assert!(received(&mut other).starts_with("HTTP/1.1 408"));
+        });
+    }
+
+    #[test]
+    fn a_connection_closes_in_the_turn_of_its_last_answer() {
+        with_one_connection(|serving, mut client| {
+            let request = String::from_utf8_lossy(REQUEST).replacen("\r\n", "\r\nConnection: close\r\n", 1);
+            client.write_all(request.as_bytes()).unwrap();
+            serving.turn(0, true);
+            assert_eq!(serving.open(), 0);
+            assert!(received(&mut client).starts_with("HTTP/1.1 404"));
+        });
+    }
+
+    /// A client that has gone before it was accepted, and a signal, are no reason to rest. A request that is there already is
+    /// answered at once.
+    #[test]
+    fn accepting_goes_on_after_an_error_of_one_connection() {
+        with_one_connection(|serving, _client| {
+            let (mut peer, socket) = UnixStream::pair().unwrap();
+            peer.set_nonblocking(true).unwrap();
+            peer.write_all(REQUEST).unwrap();
+            let mut outcomes = [
+                Err(ErrorKind::Interrupted),
+                Err(ErrorKind::ConnectionAborted),
+                Ok(Socket::Unix(socket)),
+                Err(ErrorKind::WouldBlock),
+            ]
+            .into_iter();
+            serving.accept(|_| outcomes.next().unwrap().map_err(io::Error::from));
+            assert_eq!((outcomes.len(), serving.open(), serving.accept_at), (0, 2, None));
+            assert!(received(&mut peer).starts_with("HTTP/1.1 404"));
+        });
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_prepared_leaves_its_place_to_the_next() {
+        with_one_connection(|serving, _client| {
+            let no_socket = std::os::fd::OwnedFd::from(File::open("/dev/null").unwrap());
+            let (_peer, socket) = UnixStream::pair().unwrap();
+            let mut sockets = [Socket::Tcp(no_socket.into()), Socket::Unix(socket)].into_iter();
+            serving.accept(|_| sockets.next().ok_or_else(|| ErrorKind::WouldBlock.into()));
+            assert_eq!((serving.open(), serving.connections.len(), serving.free.len()), (2, 2, 0));
+        });
+    }
+
+    /// Opens an event stream at this connection, and returns the path for the requests of its session.
+    fn open_session(serving: &mut Serving<'_, ()>, client: &mut UnixStream, slot: usize) -> String {
+        client.write_all(STREAM).unwrap();
+        serving.turn(slot, true);
+        let begun = received(client);
+        begun
+            .split("data: ")
+            .nth(1)
+            .and_then(|data| data.lines().next())
+            .unwrap_or_else(|| panic!("{begun}"))
+            .to_owned()
+    }
+
+    #[test]
+    fn ids_of_sessions_are_random() {
+        let mut paths = Vec::new();
+        for _ in 0..2 {
+            with_one_connection(|serving, mut client| paths.push(open_session(serving, &mut client, 0)));
+        }
+        assert_ne!(paths[0], paths[1]);
+    }
+
+    /// Beyond that, requests are answered although the stream of their session was not read.
+    #[test]
+    fn a_limited_number_of_requests_waits() {
+        with_one_connection(|serving, mut stream| {
+            let path = open_session(serving, &mut stream, 0);
+            let mut client = connect(serving);
+            let mut post = |serving: &mut Serving<'_, ()>, body: &str| {
+                let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+                write!(client, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+                serving.turn(1, true);
+                received(&mut client)
+            };
+            let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+            assert!(post(serving, hello).starts_with("HTTP/1.1 202"));
+            // The answer is not sent yet.
+            let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+            serving.parked = vec![usize::MAX; PARKED];
+            assert!(post(serving, ping).starts_with("HTTP/1.1 202"));
+            serving.parked.pop();
+            assert_eq!(post(serving, ping), "");
+            assert_eq!((serving.parked.len(), serving.parked.last()), (PARKED, Some(&1)));
+        });
+    }
+
+    /// At the end, also more streams than one turn writes.
+    #[test]
+    fn the_end_gives_each_request_an_error() {
+        with_server(
+            |server| server,
+            |serving| {
+                let mut clients: Vec<_> = (0..AT_ONCE + 6).map(|_| connect(serving)).collect();
+                for (client, slot) in clients.iter_mut().zip(0..) {
+                    client.write_all(call("later").as_bytes()).unwrap();
+                    serving.turn(slot, true);
+                    assert!(received(client).starts_with("HTTP/1.1 200"));
+                }
+                serving.stopper.stop();
+                assert!(!serving.end(), "they may finish");
+                serving.stopper.stop();
+                assert!(serving.end());
+                for client in &mut clients {
+                    let rest = received(client);
+                    assert!(rest.contains("The server is going away") && rest.ends_with("0\r\n\r\n"), "{rest}");
+                }
+            },
+        );
+    }
+
+    #[cfg(feature = "resource-server")]
+    #[test]
+    fn a_request_is_decided_about_until_it_is() {
+        use super::super::Access;
+        use std::sync::atomic::AtomicBool;
+
+        let known = AtomicBool::new(false);
+        let asks = |_: &super::super::RequestHead<'_>| match known.load(Relaxed) {
+            true => Access::Granted { principal: None },
+            false => Access::Later,
+        };
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let app = App::new(&service, &mut state).authorize(&asks);
+        let mut serving = Serving::new(HttpServer::new(Listener::Stream(None)), app).unwrap();
+        let mut client = connect(&mut serving);
+        client.write_all(call("echo").as_bytes()).unwrap();
+        serving.turn(0, true);
+        for _ in 0..2 {
+            assert_eq!((&serving.undecided[..], received(&mut client)), (&[0][..], String::new()));
+            serving.ask_again();
+        }
+        known.store(true, Relaxed);
+        serving.ask_again();
+        assert!(received(&mut client).starts_with("HTTP/1.1 200"));
+        assert!(serving.undecided.is_empty());
+    }
+
     /// Each late message wakes the loop, also while it is awake.
     #[test]
     fn many_wakes_block_nothing() {
@@ -993,6 +1233,8 @@ mod tests {
                 assert_eq!(ready(serving, 60_000), [WOKEN]);
                 drop(client);
                 serving.run().unwrap();
+                let left = serving.woken.read(&mut [0]).map_err(|error| error.kind());
+                assert_eq!(left, Err(ErrorKind::WouldBlock), "one turn takes all of them");
             });
         }
     }
@@ -1015,6 +1257,36 @@ mod tests {
         assert_eq!(ready(&mut serving, 60_000), [WOKEN]);
     }
 
+    /// A turn takes a part of what has arrived. The loop goes on at once while there may be more, and when requests that waited may
+    /// ask the other processes.
+    #[cfg(feature = "fleet")]
+    #[test]
+    fn messages_of_other_processes_are_taken_turn_by_turn() {
+        use mcp_sansio_http::fleet::{Engine, FleetLimits, MemoryHub, ProcessTag, Recipients};
+
+        let hub = MemoryHub::new();
+        let (engine, mut other) = (hub.join(ProcessTag::new(1)), hub.join(ProcessTag::new(2)));
+        let limits = FleetLimits { turn: 1, ..FleetLimits::default() };
+        let configure = |server: HttpServer<'static, ()>| {
+            server.options(HttpServerOptions::new().fleet_limits(limits)).fleet(engine)
+        };
+        with_server(configure, |serving| {
+            let turns = |serving: &mut Serving<'_, ()>| {
+                (0..100).take_while(|_| serving.turn_all(Some(0)).unwrap().is_some()).count()
+            };
+            // Both have joined.
+            assert_eq!((turns(serving), turns(serving)), (2, 0));
+            for _ in 0..3 {
+                other.publish(Recipients::Others, b"any", 10_000);
+            }
+            assert_eq!(serving.serve_parked(7), None);
+            serving.parked.push(0);
+            let _client = connect(serving);
+            assert_eq!(serving.serve_parked(7), Some(7));
+            assert_eq!((turns(serving), turns(serving)), (2, 0));
+        });
+    }
+
     #[test]
     fn pipelined_requests_are_answered_in_one_write() {
         // Over such a pair each write is a record, and a read takes one.
@@ -1027,14 +1299,7 @@ mod tests {
             serving.carry(UnixStream::from(theirs)).unwrap();
             serving.run().unwrap();
         });
-        let body = concat!(
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"#,
-            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"#,
-            r#""io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}}}}"#
-        );
-        let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
-            text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let request = call("echo");
         let mut client = UnixStream::from(ours);
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         for many in [1, 6] {
