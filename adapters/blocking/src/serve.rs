@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{LateReceiver, LateTarget, Stopper};
+use mcp_sansio_host::{LateReceiver, Stopper};
 
 use crate::{WriterOut, millis_since, read};
 
@@ -214,9 +214,9 @@ struct Loop<'l, 't, 'w, S: 'static> {
 impl<S> Loop<'_, '_, '_, S> {
     fn run(mut self) -> io::Result<()> {
         loop {
+            self.look_for_stop();
             let more = self.work();
             self.lines.out().flush();
-            self.look_for_stop();
             if self.lines.out().failed()
                 || self.patience.is_some_and(|end| self.lines.is_done() || end <= Instant::now())
             {
@@ -230,9 +230,9 @@ impl<S> Loop<'_, '_, '_, S> {
             match next {
                 Ok(Event::Input(bytes)) if self.patience.is_none() => self.feed(&bytes),
                 Ok(Event::Failed(error)) => return Err(error),
-                Ok(Event::End) if self.patience.is_none() => self.end_input(),
+                Ok(Event::End) => self.end_input(),
                 // What comes after a stop is not read.
-                Ok(Event::Input(_) | Event::End) => {}
+                Ok(Event::Input(_)) => {}
                 // The loop has a sender itself.
                 Ok(Event::Woken) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
@@ -252,18 +252,14 @@ impl<S> Loop<'_, '_, '_, S> {
         let Some(late) = &mut self.late else { return false };
         late.give(&mut self.lines, self.service, self.state);
         while self.lines.run(self.service, self.state) == NextStep::Write {}
-        let waits = late.poll_ready(&mut Context::from_waker(&self.waker)).is_ready();
-        waits && LateTarget::<S>::is_open(&mut self.lines)
+        late.poll_ready(&mut Context::from_waker(&self.waker)).is_ready()
     }
 
     /// The first stop is like an end of the input; the second ends the time for late answers.
     fn look_for_stop(&mut self) {
         let stops = self.stopper.count(&Context::from_waker(&self.waker));
-        if stops > 0 && self.patience.is_none() {
+        if stops > 0 {
             self.end_input();
-            // The end has to be handled.
-            while self.lines.run(self.service, self.state) == NextStep::Write {}
-            self.lines.out().flush();
         }
         if stops > 1 {
             self.patience = Some(Instant::now());
@@ -288,7 +284,8 @@ impl<S> Loop<'_, '_, '_, S> {
         self.lines.end_of_input();
         // A client that has closed its side only waits for its answers, and some fail on any other message.
         self.lines.out().only_answers();
-        self.patience = Some(Instant::now() + self.grace);
+        // The end of the input after a stop gives no further time.
+        self.patience.get_or_insert_with(|| Instant::now() + self.grace);
     }
 
     /// Returns the time to the next deadline.
@@ -305,5 +302,111 @@ impl<S> Loop<'_, '_, '_, S> {
 impl<S> fmt::Debug for Serve<'_, '_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serve").field("limits", &self.limits).field("grace", &self.grace).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    use mcp_sansio::service::{InputRequest, Tool};
+
+    static TOOLS: [Tool<()>; 2] = [
+        Tool::new("later", "Is never answered", |(), call| call.later().1),
+        Tool::new("ask", "Asks for the roots", |(), call| call.ask(&[InputRequest::roots("roots")], b"")),
+    ];
+
+    const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}}"#;
+
+    fn call(tool: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}"}}}}"#)
+    }
+
+    /// Runs a test with a loop that has got these lines, and with the sender of its events. Returns the lines that were written.
+    fn with_loop(
+        lines: &[&str],
+        grace: Duration,
+        test: impl FnOnce(Loop<'_, '_, '_, ()>, SyncSender<Event>),
+    ) -> Vec<String> {
+        let (service, mut written) = (Service::new("test", "1").tools(&TOOLS), Vec::new());
+        let (sender, events) = sync_channel(PIECES);
+        let limits = MessageLimits { ask_timeout: 60_000, ..MessageLimits::default() };
+        let mut serving = Loop {
+            service: &service,
+            state: &mut (),
+            lines: LineServer::growing(limits, WriterOut::new(Box::new(&mut written) as Box<dyn Write + '_>)),
+            events,
+            late: None,
+            stopper: Stopper::new(),
+            waker: Waker::from(Arc::new(Bell(sender.clone()))),
+            watch: None,
+            look_at: None,
+            grace,
+            patience: None,
+            started: Instant::now(),
+        };
+        serving.feed((lines.join("\n") + "\n").as_bytes());
+        test(serving, sender);
+        String::from_utf8(written).unwrap().lines().map(String::from).collect()
+    }
+
+    /// Else a client that closes its side late would hold up a server that was stopped.
+    #[test]
+    fn an_end_of_the_input_after_a_stop_gives_no_further_time() {
+        let hour = Duration::from_secs(3600);
+        let lines = with_loop(&[INITIALIZE, &call("later")], hour, |mut serving, events| {
+            serving.end_input();
+            let end = serving.patience.unwrap();
+            assert!(end > Instant::now() + hour / 2);
+            serving.end_input();
+            assert_eq!(serving.patience, Some(end));
+            serving.patience = Some(Instant::now() + Duration::from_millis(20));
+            events.send(Event::End).unwrap();
+            serving.run().unwrap();
+        });
+        assert!(lines.len() == 2 && lines[1].contains(r#""id":1,"error""#), "{lines:?}");
+    }
+
+    #[test]
+    fn a_loop_waits_until_its_next_deadline() {
+        with_loop(&[INITIALIZE], Duration::ZERO, |mut serving, _| {
+            assert_eq!(serving.wait(), None);
+            serving.feed((call("ask") + "\n").as_bytes());
+            let (half, whole) = (Duration::from_secs(30), Duration::from_secs(60));
+            assert!(serving.wait().is_some_and(|time| time > half && time <= whole), "{:?}", serving.wait());
+        });
+    }
+
+    /// A reader with pieces; it must not be read after its end.
+    struct Pieces(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            self.0.remove(0)?.read(space)
+        }
+    }
+
+    #[test]
+    fn the_input_is_read_up_to_its_end_or_its_error() {
+        for last in [Ok(&b""[..]), Err(ErrorKind::ConnectionReset)] {
+            let (sender, events) = sync_channel(PIECES);
+            forward(Pieces(vec![Ok(b"a"), Ok(b"b"), last.map_err(io::Error::from)]), &sender);
+            drop(sender);
+            let seen: Vec<_> = events.iter().collect();
+            assert!(matches!(&seen[..2], [Event::Input(a), Event::Input(b)] if a == b"a" && b == b"b"));
+            assert!(match &seen[2..] {
+                [Event::End] => last.is_ok(),
+                [Event::Failed(error)] => last == Err(error.kind()),
+                _ => false,
+            });
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_for_a_server_that_has_ended() {
+        let (sender, events) = sync_channel(PIECES);
+        drop(events);
+        forward(Pieces(vec![Ok(b"a")]), &sender);
     }
 }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{Progress, RequestToken, ServerChange};
+use mcp_sansio::server::{MessageLimits, Progress, RequestToken, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
 use mcp_sansio_blocking::{LateReceiver, LateSendError, LateSender, Serve, channel};
 use serde_json::{Value, json};
@@ -51,7 +51,18 @@ fn flood(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text(format_args!("{sent:?}"))
 }
 
-static TOOLS: [Tool<State>; 3] = [
+/// Sends more than one turn takes, from the thread of the server, and then the answer.
+fn burst(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let (token, outcome) = call.later();
+    for step in 1..=200 {
+        state.late.progress(token, Progress::new(step)).unwrap();
+    }
+    state.late.answer(token, |_, call| call.text("at last")).unwrap();
+    outcome
+}
+
+static TOOLS: [Tool<State>; 4] = [
+    Tool::new("burst", "Sends more than one turn takes", burst),
     Tool::new("later", "Is answered later", later),
     Tool::new("order", "Asks after a while", order),
     Tool::new("flood", "Sends much", flood),
@@ -171,6 +182,55 @@ fn many_messages_at_once_are_all_sent() {
         assert_eq!(server.hear()["params"]["progress"], step);
     }
     assert_eq!(text(&server.hear()), "at last");
+}
+
+/// The client is silent, and nothing wakes the server.
+#[test]
+fn many_messages_of_one_handler_are_all_sent() {
+    let mut server = start(|serve| serve);
+    server.request(1, "tools/call", json!({"name": "burst", "_meta": {"progressToken": 1}}));
+    for step in 1..=200 {
+        assert_eq!(server.hear()["params"]["progress"], step);
+    }
+    assert_eq!(text(&server.hear()), "at last");
+}
+
+/// A question ends by its own deadline when the client does not answer it.
+#[test]
+fn a_question_that_is_not_answered_ends_in_time() {
+    let mut server = start(|serve| serve.limits(MessageLimits { ask_timeout: 50, ..MessageLimits::default() }));
+    let token = server.call(1, "order");
+    server.late.resume(token, |state| state.found = 7).unwrap();
+    let asked = server.hear();
+    assert_eq!(asked["method"], "roots/list");
+    let cancelled = server.hear();
+    assert_eq!(
+        (&cancelled["method"], &cancelled["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &asked["id"])
+    );
+    assert_eq!(text(&server.hear()), "7 found");
+}
+
+/// The first stop ends a question, and leaves the call its time. The second ends that.
+#[test]
+fn a_second_stop_ends_the_time_for_late_answers() {
+    let (sender, stopper) = plain_channel();
+    let mut server = start(move |serve| {
+        sender.send(serve.stopper()).unwrap();
+        serve.grace(Duration::from_secs(3600))
+    });
+    let stopper = stopper.recv().unwrap();
+    server.call(1, "later");
+    let token = server.call(2, "order");
+    server.late.resume(token, |state| state.found = 7).unwrap();
+    assert_eq!(server.hear()["method"], "roots/list");
+    stopper.stop();
+    assert_eq!(text(&server.hear()), "7 found");
+    stopper.stop();
+    let last = server.hear();
+    assert_eq!((&last["id"], &last["error"]["code"]), (&json!(1), &json!(-32603)));
+    // The client has not closed its side.
+    server.server.join().unwrap().unwrap();
 }
 
 #[test]
