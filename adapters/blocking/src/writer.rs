@@ -198,7 +198,6 @@ impl<W: Write> Out for WriterOut<W> {
             self.buffer.clear();
             self.buffer.extend(self.torn.then_some(b'\n'));
         }
-        self.dropped = None;
     }
 
     fn hold(&mut self, on: bool) {
@@ -292,6 +291,45 @@ mod tests {
             out.flush();
             assert_eq!(out.writer.written, [vec![b'a'; BUFFER - 1], vec![b'b'; size]].concat());
         }
+    }
+
+    /// Also after a line that was torn before any of it was in the buffer.
+    #[test]
+    fn the_buffer_has_its_size_from_the_first_piece_on() {
+        for torn in [false, true] {
+            let mut out = out(usize::MAX);
+            if torn {
+                let mark = out.mark();
+                out.put(&[b'x'; BUFFER + 1]).unwrap();
+                assert_eq!(out.buffer.capacity(), 0);
+                out.roll_back(mark);
+            }
+            out.put(&[b'y'; 100]).unwrap();
+            assert_eq!((out.buffer.len(), out.buffer.capacity()), (100 + usize::from(torn), BUFFER));
+        }
+    }
+
+    /// A writer need not be able to write two pieces at once.
+    #[test]
+    fn one_piece_is_written_without_a_list() {
+        struct Plain(usize);
+        impl Write for Plain {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                Ok(bytes.len())
+            }
+            fn write_vectored(&mut self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+                panic!("there is one piece")
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut out = WriterOut::new(Plain(0));
+        out.put(b"ab").unwrap();
+        out.flush();
+        out.put(&[b'x'; BUFFER + 1]).unwrap();
+        assert_eq!((out.writer.0, out.failed()), (BUFFER + 3, false));
     }
 
     /// The writer may have a buffer of its own.

@@ -102,7 +102,18 @@ fn nothing_but_answers_is_written_after_the_end_of_the_input() {
         text.lines().map(|line| if line.contains("progress") { "progress" } else { &line[..40] }).collect();
     // The first run's progress and question came before the end; the second run's progress did not.
     assert_eq!(text.matches("notifications/progress").count(), 1, "{methods:?}");
-    assert!(text.lines().last().unwrap().contains("\"id\":1") && text.lines().count() == 4, "{methods:?}");
+    // The question was answered with the end, so that its handler could finish.
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("\"id\":1") && last.contains("xxxx") && text.lines().count() == 4, "{methods:?}");
+}
+
+/// The last line of a file may have no newline.
+#[test]
+fn a_message_at_the_end_of_the_input_needs_no_newline() {
+    let (service, written) = (Service::<()>::new("worker", "1.0"), Shared::default());
+    let input = &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"[..];
+    mcp_sansio_blocking::serve(input, written.clone(), &service, &mut (), MessageLimits::default()).unwrap();
+    assert_eq!(written.0.take(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 }
 
 /// A client that has closed its reading side and keeps the other open: the server does not wait for more of it.
