@@ -11,7 +11,7 @@ use super::retry::URI;
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
 use crate::json::object::{Object, array};
 use crate::json::{Raw, write};
-use crate::memory::records::Record;
+use crate::memory::records::{NoRoomError, Record};
 use crate::protocol::{LISTS, Method, PROMPTS, RESOURCES, ServerCapability, TOOLS, meta};
 use crate::revision::Revision;
 use crate::rpc::Envelope;
@@ -206,24 +206,27 @@ impl Client<'_> {
         let (token, timeout) = (self.next_id(), self.timeout);
         self.free_slot()?.subscribe(token, filter.lists, timeout);
         self.last_id = token;
+        if self.hold_filter(token, filter).is_err() {
+            self.close(token);
+            return Err(SendError::NoRoom);
+        }
+        Ok(PendingId(token))
+    }
+
+    /// Keeps the URIs and topics of a filter. A topic's member has at most 255 bytes.
+    fn hold_filter(&mut self, token: u32, filter: &SubscriptionFilter<'_>) -> Result<(), NoRoomError> {
         for uri in filter.uris {
-            if self.held.push(token, URI, WANTED, &[uri.as_bytes()]).is_err() {
-                self.close(token);
-                return Err(SendError::NoRoom);
-            }
+            self.held.push(token, URI, WANTED, &[uri.as_bytes()])?;
         }
         #[cfg(feature = "extensions")]
         for &(member, keys) in filter.topics {
             let only: &[&str] = if keys.is_empty() { &[""] } else { keys };
             for key in only {
-                let len = [u8::try_from(member.len()).map_err(|_| SendError::NoRoom)?];
-                if self.held.push(token, TOPIC, 0, &[&len, member.as_bytes(), key.as_bytes()]).is_err() {
-                    self.close(token);
-                    return Err(SendError::NoRoom);
-                }
+                let len = [u8::try_from(member.len()).map_err(|_| NoRoomError)?];
+                self.held.push(token, TOPIC, 0, &[&len, member.as_bytes(), key.as_bytes()])?;
             }
         }
-        Ok(PendingId(token))
+        Ok(())
     }
 
     /// Changes the state of a subscription. With `timed` the state has the timeout of requests.

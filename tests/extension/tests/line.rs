@@ -315,3 +315,24 @@ fn the_client_of_this_project() {
         assert!(got.contains(r#""seconds":300"#), "{got}");
     }
 }
+
+#[test]
+fn each_listen_of_a_client_has_its_own_topics() {
+    let declared = Raw::constant(r#"{"com.example/timers":{}}"#);
+    let profile = ClientInfo::new("cook", "1.0").extensions(declared);
+    let mut pair = ClientServerPair::new(&profile, const { &SERVICE }, Kitchen::new());
+    let mut heard = Vec::new();
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => {
+            let topics: [&[(&str, &[&str])]; 2] = [&[("timers", &["egg"]), ("anyTimer", &[])], &[("timers", &["egg"])]];
+            for topics in topics {
+                link.client.listen(&SubscriptionFilter::new().topics(topics)).unwrap();
+            }
+        }
+        ClientEvent::Listening(granted) => heard.push(granted.topics),
+        other => panic!("{other:?}"),
+    };
+    pair.client().connect();
+    pair.run(&mut handler);
+    assert_eq!(heard, [2, 1]);
+}

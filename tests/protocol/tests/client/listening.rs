@@ -550,3 +550,23 @@ fn uris_that_do_not_fit() {
     listen(&mut desk, &SubscriptionFilter::new().tools());
     assert_eq!(desk.one()["params"]["notifications"], serde_json::json!({"toolsListChanged": true}));
 }
+
+#[test]
+fn topics_that_do_not_fit_leave_nothing_behind() {
+    let store = vec![0; 60].leak();
+    let mut desk = Desk::of(Client::new(&FULL, Slots::growing(1)).held(&mut *store));
+    desk.open_modern(OFFERS);
+    let long = "m".repeat(256);
+    let keys: &[&str] = &["a key", "another key", "a key that is longer"];
+    for topics in [[("timers", keys)], [(long.as_str(), &[])]] {
+        let refused =
+            desk.with(|client, _| client.listen(&SubscriptionFilter::new().uris(&["r://one"]).topics(&topics)));
+        assert_eq!(refused, Err(SendError::NoRoom));
+        assert_eq!(desk.client().in_flight(), 0);
+        desk.quiet();
+    }
+    // The one slot and the store are free again.
+    let uris = ["r://one", "r://two", "r://three"];
+    listen(&mut desk, &SubscriptionFilter::new().uris(&uris));
+    assert_eq!(desk.one()["params"]["notifications"], serde_json::json!({"resourceSubscriptions": uris}));
+}
