@@ -506,6 +506,24 @@ mod tests {
         assert_eq!(part(&mut out, write), Err(FullError::Now));
     }
 
+    #[test]
+    fn no_message_begins_while_it_is_held_or_full() {
+        let mut bytes = [0; 3];
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+        out.hold(true);
+        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        out.hold(false);
+        assert_eq!(out.begin(MessageKind::Result), Ok(()));
+        out.put(b"{}").unwrap();
+        out.end();
+        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        // Room for the newline alone is none for a message.
+        out.sent(1);
+        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        out.sent(1);
+        assert_eq!((out.begin(MessageKind::Result), out.pending()), (Ok(()), &b"\n"[..]));
+    }
+
     /// A vector with a fixed capacity, and one that grows: the same for both.
     #[cfg(all(feature = "heapless", feature = "alloc"))]
     #[test]
@@ -524,6 +542,8 @@ mod tests {
         }
         run(LineSink::new(heapless::Vec::<u8, 32>::new()));
         run(LineSink::new(alloc::vec::Vec::new()));
+        #[cfg(feature = "bytes")]
+        run(LineSink::new(bytes::BytesMut::new()));
         let mut small = LineSink::new(heapless::Vec::<u8, 8>::new());
         let long = whole(&mut small, MessageKind::Result, |out| out.put(b"12345678"));
         assert_eq!((long, small.pending()), (Err(FullError::Never), &b""[..]));

@@ -371,6 +371,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_when_it_is_cleared() {
+        let mut memory = [0; 512];
+        let mut cache = ResponseCache::new(Store::from(&mut memory));
+        let one = read(r#"{"uri":"a:b"}"#);
+        assert!(cache.put(TOOLS, raw(PUBLIC_LIST), 0) && cache.put(one, raw(PUBLIC_LIST), 0));
+        cache.clear();
+        assert!(cache.get(TOOLS, 0).is_none() && cache.get(one, 0).is_none());
+        assert_eq!(cache.records.used(), 0);
+    }
+
+    #[test]
     fn the_stale_and_then_the_oldest_make_room() {
         let uris = [r#"{"uri":"a:1"}"#, r#"{"uri":"a:2"}"#, r#"{"uri":"a:3"}"#, r#"{"uri":"a:4"}"#];
         let [one, two, three, four] = uris.map(read);

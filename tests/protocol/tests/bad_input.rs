@@ -327,3 +327,21 @@ fn damaged_messages() {
         }
     }
 }
+
+#[test]
+fn the_error_says_why_it_is_no_json() {
+    let mut rig = Rig::new();
+    let deep = format!("{{\"a\":{}", "[".repeat(200));
+    for (line, message) in [
+        (&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..], "Parse error: not UTF-8"),
+        (deep.as_bytes(), "Parse error: nested too deeply"),
+        (br#"{"jsonrpc":"2.0","id":1"#, "Parse error: the message ends too early"),
+        (b"nonsense", "Parse error"),
+    ] {
+        rig.feed(line);
+        rig.feed(b"\n");
+        let said = rig.take();
+        let [said] = &said[..] else { panic!("{said:?}") };
+        assert_eq!(parse(said)["error"]["message"], message, "{said}");
+    }
+}

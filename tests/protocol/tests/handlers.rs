@@ -105,6 +105,15 @@ fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     read.text(wrong)
 }
 
+/// Answers, and then fails in each way there is.
+fn read_and_fail(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
+    read.text("the answer")?;
+    let _: HandlerError = read.failed("a failure behind it");
+    let _ = read.fail(&RpcError::new(-31002, "a second one"));
+    let _ = read.result(Raw::constant(r#"{"contents":[]}"#));
+    read.fail_with(-31001, "and a third one")
+}
+
 fn get(_: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     let wrong = get.ok(parse_number("x"))?;
     get.user(wrong)
@@ -123,7 +132,8 @@ fn other(_: &mut State, other: &mut CustomRequest<'_>) -> HandlerResult {
     other.result(Raw::constant("{}"))
 }
 
-static RESOURCES: [Resource<State>; 1] = [Resource::new("test://x", "x", read)];
+static RESOURCES: [Resource<State>; 2] =
+    [Resource::new("test://x", "x", read), Resource::new("test://answered", "answered", read_and_fail)];
 static TEMPLATES: [ResourceTemplate<State>; 1] = [ResourceTemplate::new("test://t/{x}", "t", read).complete(complete)];
 static PROMPTS: [Prompt<State>; 1] =
     [Prompt::new("p", "A prompt", get).arguments(&[PromptArgument::optional("a")]).complete(complete)];
@@ -178,6 +188,17 @@ fn the_error_of_another_request_is_one_of_json_rpc() {
         assert_error(&conversation.request("completion/complete", &asked), -32603, WORDS);
         assert_error(&conversation.request("demo/x", &json!({})), -32603, WORDS);
         assert_error(&conversation.request("demo/x", &json!({"constant": 1})), -32603, "there is no x");
+    }
+}
+
+#[test]
+fn nothing_is_written_behind_an_answer() {
+    for revision in Revision::ALL {
+        let mut conversation = open(&SERVICE, revision);
+        let lines = conversation.say(&request(revision.date(), 9, "resources/read", json!({"uri": "test://answered"})));
+        let [line] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(parse(line)["result"]["contents"][0]["text"], "the answer", "{line}");
+        assert!(conversation.finish().is_empty());
     }
 }
 

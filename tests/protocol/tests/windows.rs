@@ -295,6 +295,24 @@ fn batches_through_any_window() {
     }
 }
 
+/// The array is closed behind the last window, and not in the middle of the reply.
+#[test]
+fn a_batch_whose_last_reply_is_large() {
+    for revision in ["2024-11-05", "2025-03-26"] {
+        let batch = format!("[{},{}]", call(revision, 1, "count", json!({})), call(revision, 2, "picture", json!({})));
+        let expected = Rig::new().opened(revision).one(&batch);
+        assert_eq!(parse(&expected).as_array().map(Vec::len), Some(2));
+        for window in WINDOWS {
+            for gulp in [1, 60, usize::MAX] {
+                let mut rig: Rig = Rig::with(window).opened(revision);
+                rig.gulp = gulp;
+                assert_eq!(rig.one(&batch), expected, "window {window}, gulp {gulp}");
+                assert_eq!((rig.world.effects, rig.session.server().in_flight()), (1, 0));
+            }
+        }
+    }
+}
+
 /// Raw newlines may come in over HTTP; they must not go out in a line.
 #[test]
 fn raw_newlines_never_break_a_line() {
