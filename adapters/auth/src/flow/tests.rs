@@ -729,6 +729,39 @@ fn client_id_metadata_documents() {
 }
 
 #[test]
+fn a_client_id_that_is_no_url_of_a_document_is_refused() {
+    let metadata =
+        METADATA.replace("\"response_types", "\"client_id_metadata_document_supported\":true,\"response_types");
+    for document in [
+        "http://client.example/metadata.json",
+        "https://client.example/",
+        "https://client.example",
+        "https://client.example/metadata.json#x",
+        "https://client.example/meta data.json",
+        "metadata.json",
+    ] {
+        let mut world = World::new(config().client_metadata_url(document));
+        world.set("https://as.example/.well-known/oauth-authorization-server", json(200, &*metadata));
+        let reason = crate::url::RefusedUrlError::Malformed;
+        let error = AuthorizationError::Url { member: "client_metadata_url", reason };
+        assert_eq!(world.challenged(), End::Refused(error), "{document}");
+        assert!(world.visits.is_empty());
+    }
+}
+
+/// The user goes to the authorization server, and comes back: it needs both addresses.
+#[test]
+fn without_an_address_to_go_to_or_to_come_back_to_there_is_no_visit() {
+    let mut world = World::new(config());
+    let metadata = METADATA.replace("authorization_endpoint", "x");
+    world.set("https://as.example/.well-known/oauth-authorization-server", json(200, metadata));
+    assert_eq!(world.challenged(), End::Refused(AuthorizationError::NoGrant));
+    let mut world = World::new(AuthorizationConfig::new("demo", "").registered(RegisteredClient::new("id")));
+    assert_eq!(world.challenged(), End::Refused(AuthorizationError::NoGrant));
+    assert!(world.visits.is_empty());
+}
+
+#[test]
 fn registrations_that_are_no_good() {
     let mut world = World::new(config());
     world.set("https://as.example/register", json(400, r#"{"error":"invalid_redirect_uri"}"#));
@@ -920,6 +953,35 @@ fn step_ups_unite_scopes() {
     assert_eq!(world.reject(Rejection::new(403, &[&denied]).generation(5).operation("third")), Outcome::Wait);
     assert_eq!(world.run(), refused(Document::Redirect, "access_denied"));
     assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
+}
+
+/// The step-ups of 64 operations are counted. The oldest is forgotten for one more, and may begin again.
+#[test]
+fn step_ups_of_many_operations() {
+    let limits = AuthorizationLimits { step_ups: 1, ..AuthorizationLimits::default() };
+    let mut world = World::new(config().limits(limits));
+    world.challenged();
+    let mut scopes = 0;
+    let mut step_up = |operation: usize| {
+        scopes += 1;
+        let header = format!(r#"Bearer error="insufficient_scope", scope="s{scopes}""#);
+        let generation = world.with(|auth, env| auth.credentials("POST", SERVER, env)).unwrap().generation;
+        let operation = format!("tools/call {operation}");
+        let outcome = world.reject(Rejection::new(403, &[&header]).generation(generation).operation(&operation));
+        if outcome == Outcome::Wait {
+            assert_eq!(world.run(), End::Retry);
+        }
+        outcome
+    };
+    for operation in 0..64 {
+        assert_eq!(step_up(operation), Outcome::Wait, "{operation}");
+    }
+    let too_many = Outcome::Refused(AuthorizationError::TooManyStepUps);
+    assert_eq!([0, 63].map(&mut step_up), [too_many.clone(), too_many.clone()]);
+    assert_eq!(step_up(64), Outcome::Wait);
+    assert_eq!(step_up(1), too_many);
+    assert_eq!(step_up(0), Outcome::Wait);
+    assert_eq!(step_up(1), Outcome::Wait, "the oldest one made room");
 }
 
 #[test]
