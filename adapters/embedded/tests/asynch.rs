@@ -212,8 +212,8 @@ fn a_session_without_room_for_its_answers_is_told() {
         sink::{LineSink, SliceStorage},
     };
     let input = conversation();
-    for (write, good) in [(0, false), (1, false), (256, true)] {
-        let (mut read_to, mut write_to, mut slots) = (vec![0; 512], vec![0; write], [RequestSlot::FREE; 2]);
+    for (read, write, good) in [(512, 0, false), (input.len(), 0, false), (512, 1, false), (512, 256, true)] {
+        let (mut read_to, mut write_to, mut slots) = (vec![0; read], vec![0; write], [RequestSlot::FREE; 2]);
         let mut session = LineServer::new(
             LineBuffer::new(&mut read_to[..]),
             Server::new(&mut slots),
@@ -221,8 +221,29 @@ fn a_session_without_room_for_its_answers_is_told() {
         );
         let (rx, tx) = (Slow(Rx::new(&input, 7)), SlowTx(Tx::new(100)));
         let done = block_on(serve(rx, tx, &SERVICE, &mut State::default(), &mut session));
-        assert_eq!(done, if good { Ok(()) } else { Err(IoError::TooSmall) }, "{write}");
+        assert_eq!(done, if good { Ok(()) } else { Err(IoError::TooSmall) }, "{read} {write}");
     }
+}
+
+#[test]
+fn a_session_without_room_for_its_input_is_told() {
+    use mcp_sansio::{
+        frame::LineBuffer,
+        line_server::LineServer,
+        server::{RequestSlot, Server},
+        sink::{LineSink, SliceStorage},
+    };
+    let input = conversation();
+    let (mut write_to, mut slots, mut chunk) = (vec![0; 512], [RequestSlot::FREE; 2], [0; 8]);
+    let mut session = LineServer::new(
+        LineBuffer::new(&mut [][..]),
+        Server::new(&mut slots),
+        LineSink::new(SliceStorage::new(&mut write_to)),
+    );
+    let mut ticks = DeadlineTicks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+    let (rx, tx, mut state) = (Slow(Rx::new(&input, 100)), SlowTx(Tx::new(3)), State::default());
+    let done = block_on(serve_ticking(rx, tx, &SERVICE, &mut state, &mut session, &mut ticks));
+    assert_eq!(done, Err(IoError::TooSmall));
 }
 
 #[test]

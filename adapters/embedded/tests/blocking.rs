@@ -109,7 +109,11 @@ fn buffers_that_are_too_small_are_told() {
         sink::SliceStorage,
     };
     let input = conversation();
-    for (read, write, good) in [(0, 512, false), (512, 0, false), (512, 1, false), (512, 256, true), (1, 256, true)] {
+    // With room for all the input, only the answers do not fit.
+    let all = input.len();
+    for (read, write, good) in
+        [(0, 512, false), (512, 0, false), (512, 1, false), (all, 0, false), (512, 256, true), (1, 256, true)]
+    {
         let (mut read_to, mut write_to, mut slots) = (vec![0; read], vec![0; write], [RequestSlot::FREE; 2]);
         let mut session = LineServer::new(
             LineBuffer::new(&mut read_to[..]),
