@@ -15,7 +15,7 @@
 //! tests/mutants/run.sh --sample 2000 --seed 7
 //! tests/mutants/run.sh --each 60              so many of each folder of each package
 //! tests/mutants/run.sh --packages mcp-sansio,mcp-sansio-tests    compiles and runs the tests of these packages only
-//! tests/mutants/run.sh --files src/server     all mutants of these files (a part of the path)
+//! tests/mutants/run.sh --files src/server     all mutants of these files (a part of the path, or its beginning behind ^)
 //! tests/mutants/run.sh --files http/src/endpoint --tests http    only test programs with `http` in their names
 //! tests/mutants/run.sh --slowest 5            leaves out tests that take longer (30 seconds, if not given)
 //! tests/mutants/run.sh --shard 1/4            the first of four parts, for several machines
@@ -150,7 +150,11 @@ impl Journal {
 /// The mutants to try: those of the named files, of these so many of each folder, a sample that the seed decides, and the
 /// shard's part. Those that do not compile fall out of it later.
 fn choose(mutants: &[Mutant], options: &Options) -> Vec<usize> {
-    let named = |mutant: &Mutant| options.files.as_ref().is_none_or(|part| mutant.file.contains(part.as_str()));
+    let is_named = |file: &str, part: &str| match part.strip_prefix('^') {
+        Some(beginning) => file.starts_with(beginning),
+        None => file.contains(part),
+    };
+    let named = |mutant: &Mutant| options.files.as_ref().is_none_or(|part| is_named(&mutant.file, part));
     let mut chosen: Vec<usize> = (0..mutants.len()).filter(|&id| named(&mutants[id])).collect();
     // In an order that depends only on the seed, not on changes elsewhere in the source.
     chosen.sort_by_key(|&id| hash(&mutants[id].to_string(), options.seed));
