@@ -97,7 +97,6 @@ impl Out for Backlog {
 
     fn roll_back(&mut self, mark: Mark) {
         self.bytes.truncate(self.sent + mark.at());
-        self.dropped = None;
     }
 
     fn hold(&mut self, on: bool) {

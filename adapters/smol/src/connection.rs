@@ -208,9 +208,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
     }
 
     fn is_through(&mut self) -> bool {
-        let owes = !self.session.is_done() || self.dirty || !self.session.out().is_empty();
-        let hears = self.late.as_ref().is_some_and(|late| !late.is_empty()) && self.input != Input::Abandoned;
-        !owes && !hears
+        self.session.is_done() && !self.dirty && self.session.out().is_empty()
     }
 
     /// Does the work that is due. (Deadlines of the session are handled by `expire`.)

@@ -22,7 +22,6 @@ pub(crate) struct Connection {
     /// The socket takes no bytes now, and wakes the connection when it does.
     pub(crate) blocked: bool,
     shut: bool,
-    ended: bool,
     abandoned: bool,
     /// The buffer behind an open stream has no room for input.
     full: bool,
@@ -76,7 +75,6 @@ impl Connection {
             waker,
             blocked: false,
             shut: false,
-            ended: false,
             abandoned: false,
             full: false,
             waits: false,
@@ -174,7 +172,7 @@ impl Connection {
 
     /// Reads once. Returns `false` if the connection is broken.
     fn read(&mut self, cx: &mut Context<'_>, budget: &mut Budget) -> Poll<bool> {
-        if self.ended {
+        if self.wired.connection().input_ended() {
             return Poll::Pending;
         }
         let streams = self.wired.stream().is_some();
@@ -192,10 +190,7 @@ impl Connection {
         let read = self.socket.poll_read(cx, space);
         self.drained = matches!(read, Poll::Pending) || matches!(read, Poll::Ready(Ok(n)) if n < room);
         match std::task::ready!(read) {
-            Ok(0) => {
-                self.ended = true;
-                self.wired.end_of_input();
-            }
+            Ok(0) => self.wired.end_of_input(),
             Ok(n) => self.wired.filled(n),
             Err(_) => return Poll::Ready(false),
         }
