@@ -186,7 +186,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         if let (Some(watch), Some(_)) = (watch.as_ref(), look_at.take_if(|at| *at <= Instant::now())) {
             (watch.look)(app.state, &mut hall.endpoint);
         }
-        hall.expire(&mut app);
+        hall.expire(&mut app, hall.now());
         // After the sockets that have woken: an answer may wait for the room that they give.
         if let Some(late) = late {
             late.give(&mut hall.endpoint, app.service, app.state);
@@ -245,7 +245,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
         // At most a day: `Instant` cannot represent every deadline.
         let after = |at: Millis| Duration::from_millis(at.saturating_sub(hall.epoch)).min(hall.started.elapsed() + DAY);
-        let deadline = hall.next_deadline().map(|at| hall.started + after(at));
+        let deadline = hall.next_deadline(hall.now()).map(|at| hall.started + after(at));
         let tick_at = self.tick_at.map(|at| hall.started + after(at));
         let next = [deadline, self.look_at, tick_at, hall.accept_at, self.shutdown.deadline()];
         let next = next.into_iter().flatten().min();
@@ -287,17 +287,14 @@ impl Hall {
             return Ok(false);
         }
         self.accept_at = None;
-        let has_room = self.connections.len() - self.free.len() < self.most && !self.crowded;
         // To try without a sign would cost each request a system call.
-        match self.listener.as_ref().filter(|_| has_room).map(|listener| listener.poll_readable(cx)) {
+        match self.open_listener().map(|listener| listener.poll_readable(cx)) {
             None | Some(Poll::Pending) => return Ok(false),
             Some(Poll::Ready(ready)) => ready?,
         }
         let mut any = false;
         for _ in 0..AT_ONCE {
-            let open = self.connections.len() - self.free.len();
-            let has_room = open < self.most && !self.crowded;
-            let Some(listener) = self.listener.as_ref().filter(|_| has_room) else { break };
+            let Some(listener) = self.open_listener() else { break };
             match listener.accept() {
                 Ok(socket) => {
                     any = true;
@@ -307,7 +304,7 @@ impl Hall {
                     Poll::Pending => break,
                     Poll::Ready(ready) => ready?,
                 },
-                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(error) if is_of_one_connection(error.kind()) => {}
                 Err(_) => {
                     self.accept_at = Some(Instant::now() + PAUSE);
                     break;
@@ -315,6 +312,12 @@ impl Hall {
             }
         }
         Ok(any)
+    }
+
+    /// Returns the listener if there is room for another connection.
+    fn open_listener(&self) -> Option<&Listener> {
+        let has_room = self.connections.len() - self.free.len() < self.most && !self.crowded;
+        self.listener.as_ref().filter(|_| has_room)
     }
 
     /// Takes a new connection.
@@ -447,8 +450,7 @@ impl Hall {
     }
 
     /// Ends connections, sessions and requests whose deadline has passed.
-    fn expire<S>(&mut self, app: &mut App<'_, S>) {
-        let now = self.now();
+    fn expire<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
         if self.endpoint.next_deadline().is_some_and(|at| at <= now) {
             self.endpoint.expire(app, now);
         }
@@ -478,12 +480,11 @@ impl Hall {
         }
     }
 
-    fn next_deadline(&self) -> Option<Millis> {
+    fn next_deadline(&self, now: Millis) -> Option<Millis> {
         let connections = Some(self.soonest).filter(|at| *at != NEVER);
         // An overdue deadline waits for something else (a full socket, a session in use): without a pause this would
         // loop.
-        let soon = self.now() + OVERDUE;
-        let endpoint = self.endpoint.next_deadline().map(|at| if at <= self.now() { soon } else { at });
+        let endpoint = self.endpoint.next_deadline().map(|at| if at <= now { now + OVERDUE } else { at });
         connections.into_iter().chain(endpoint).min()
     }
 
@@ -505,3 +506,11 @@ impl Hall {
         }
     }
 }
+
+/// Returns whether the listener can accept other connections at once after this error.
+fn is_of_one_connection(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
+}
+
+#[cfg(all(test, unix))]
+mod tests;

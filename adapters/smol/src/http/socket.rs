@@ -165,3 +165,18 @@ impl Socket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Small answers would otherwise wait for the acknowledgement of those before.
+    #[test]
+    fn a_tcp_socket_sends_at_once() {
+        let listener = Listener::Tcp(Async::<TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap());
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        futures_lite::future::block_on(std::future::poll_fn(|cx| listener.poll_readable(cx))).unwrap();
+        let Socket::Tcp(socket) = listener.accept().unwrap() else { panic!("it is of TCP") };
+        assert!(socket.get_ref().nodelay().unwrap());
+    }
+}

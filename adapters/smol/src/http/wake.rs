@@ -79,3 +79,73 @@ impl Wake for Bell {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts its wakes, and takes the slots in each as an executor does that polls at once.
+    #[derive(Default)]
+    struct Executor {
+        woken: Arc<Woken>,
+        taken: Mutex<Vec<Vec<usize>>>,
+    }
+
+    impl Wake for Executor {
+        fn wake(self: Arc<Self>) {
+            let mut slots = Vec::new();
+            self.woken.take(&Context::from_waker(&Arc::clone(&self).into()), &mut slots);
+            self.taken.lock().unwrap().push(slots);
+        }
+    }
+
+    /// Takes the slots with an executor that does nothing.
+    fn take(woken: &Woken, slots: &mut Vec<usize>) -> Vec<usize> {
+        woken.take(&Context::from_waker(Waker::noop()), slots);
+        slots.clone()
+    }
+
+    #[test]
+    fn a_slot_that_has_woken_is_taken_once() {
+        let woken = Arc::<Woken>::default();
+        let [one, other] = [3, 5].map(|slot| Bell::new(slot, Arc::clone(&woken)));
+        let mut slots = vec![9];
+        assert_eq!(take(&woken, &mut slots), []);
+        for bell in [&one, &one, &other] {
+            bell.wake_by_ref();
+        }
+        assert_eq!(take(&woken, &mut slots), [3, 5]);
+        // It rings again when its turn has begun.
+        one.wake_by_ref();
+        assert_eq!(take(&woken, &mut slots), []);
+        assert!(one.reset() && !one.reset());
+        Arc::clone(&one).wake();
+        assert_eq!(take(&woken, &mut slots), [3]);
+        assert_eq!(take(&woken, &mut slots), []);
+    }
+
+    /// Also an executor that polls within the wake.
+    #[test]
+    fn the_future_is_woken_once_until_it_has_taken_the_slots() {
+        let executor = Arc::new(Executor::default());
+        let woken = &executor.woken;
+        woken.take(&Context::from_waker(&Arc::clone(&executor).into()), &mut Vec::new());
+        for slot in [1, 2] {
+            Bell::new(slot, Arc::clone(woken)).wake_by_ref();
+        }
+        assert_eq!(*executor.taken.lock().unwrap(), [[1], [2]]);
+        take(woken, &mut Vec::new());
+        Bell::new(3, Arc::clone(woken)).wake_by_ref();
+        assert_eq!(executor.taken.lock().unwrap().len(), 2, "another one polls it now");
+    }
+
+    #[cfg(feature = "fleet")]
+    #[test]
+    fn the_future_is_woken_for_what_is_no_sockets() {
+        let executor = Arc::new(Executor::default());
+        executor.woken.wake();
+        executor.woken.take(&Context::from_waker(&Arc::clone(&executor).into()), &mut Vec::new());
+        executor.woken.wake();
+        assert_eq!(*executor.taken.lock().unwrap(), [[]]);
+    }
+}
