@@ -145,6 +145,15 @@ fn more_connections_than_allowed_wait() {
     assert!(answer(&mut third).1.contains("\"4\""));
 }
 
+/// It has room for twice the largest message, and some more.
+#[test]
+fn an_answer_may_be_twice_as_large_as_a_message() {
+    let limits = MessageLimits { message: (4 << 20) - 30_000, ..MessageLimits::default() };
+    let server = super::start(HttpServerOptions::new().limits(limits));
+    let (head, body) = ask(&mut server.connect(), &request("large", "{}", ""));
+    assert!(head.starts_with("HTTP/1.1 200") && body.len() > 8 << 20, "{head}");
+}
+
 /// Answers that were sent count no longer: no connection is closed for the memory that it keeps, large or small.
 #[test]
 fn answers_that_were_read_count_for_nothing() {

@@ -87,4 +87,9 @@ pub fn use_up(address: SocketAddr, turns: &AtomicUsize) {
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket.write_all(REQUEST).unwrap();
     read(&mut socket);
+    // And the pause is over.
+    let before = turns.load(Relaxed);
+    thread::sleep(Duration::from_millis(200));
+    let spent = turns.load(Relaxed) - before;
+    assert!(spent < 20, "{spent} turns at rest");
 }

@@ -230,4 +230,16 @@ mod tests {
         futures_lite::future::block_on(input.read_to_string(&mut text)).unwrap();
         assert_eq!(text, "one\ntwo\n");
     }
+
+    /// A read without room is no end, and nothing is read after the end.
+    #[test]
+    fn only_a_read_that_finds_nothing_is_the_end() {
+        let mut input = UntilEnd::new(Terminal(vec!["one", "two", "", "three"].into_iter()));
+        let mut bytes = [0; 8];
+        assert_eq!(input.read(&mut []).unwrap(), 0);
+        for n in [3, 3, 0, 0] {
+            assert_eq!(input.read(&mut bytes).unwrap(), n);
+        }
+        assert_eq!(&bytes[..3], b"two");
+    }
 }

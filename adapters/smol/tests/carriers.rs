@@ -252,3 +252,79 @@ fn pipelined_requests_are_answered_in_one_write() {
     let writes = writes.lock().unwrap();
     assert_eq!(writes.iter().map(|bytes| bytes.matches("\"42\"").count()).collect::<Vec<_>>(), [6], "{writes:?}");
 }
+
+/// Keeps its bytes until it is flushed, which takes two calls. Counts how often it is closed.
+#[derive(Default)]
+struct Buffered {
+    kept: Vec<u8>,
+    is_flushing: bool,
+    sent: Arc<Mutex<Vec<u8>>>,
+    closed: Arc<Mutex<usize>>,
+}
+
+impl AsyncWrite for Buffered {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.kept.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        if self.kept.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.is_flushing = !self.is_flushing;
+        if self.is_flushing {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let kept = std::mem::take(&mut self.kept);
+        self.sent.lock().unwrap().extend(kept);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        *self.closed.lock().unwrap() += 1;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Reads ten bytes at a time, and yields between them.
+struct Pieces(std::io::Cursor<Vec<u8>>, bool);
+
+impl smol::io::AsyncRead for Pieces {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<std::io::Result<usize>> {
+        self.1 = !self.1;
+        if self.1 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let n = to.len().min(10);
+        Poll::Ready(std::io::Read::read(&mut self.0, &mut to[..n]))
+    }
+}
+
+/// Serves the bytes as one connection. Returns the bytes that were sent, and how often the writer was closed.
+fn serve_pieces(bytes: &str) -> (String, usize) {
+    let output = Buffered::default();
+    let (sent, closed) = (Arc::clone(&output.sent), Arc::clone(&output.closed));
+    let server = HttpServer::over(Pieces(std::io::Cursor::new(bytes.as_bytes().to_vec()), false), output);
+    let service = Service::new("own", "1").tools(&TOOLS);
+    smol::block_on(server.serve(&service, &mut Sender(None))).unwrap();
+    let sent = String::from_utf8(sent.lock().unwrap().clone()).unwrap();
+    (sent, *closed.lock().unwrap())
+}
+
+#[test]
+fn the_last_answer_is_flushed_before_the_end() {
+    let (sent, _) = serve_pieces(&"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(2));
+    assert_eq!(sent.matches("HTTP/1.1 404").count(), 2, "{sent}");
+}
+
+/// The server has said all that it has to say, and reads on for a while.
+#[test]
+fn a_refused_body_is_read_behind_one_close() {
+    let head = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100000\r\n\r\n";
+    let (sent, closed) = serve_pieces(&format!("{head}{}", " ".repeat(200)));
+    assert!(sent.starts_with("HTTP/1.1 403"), "{sent}");
+    assert_eq!(closed, 1);
+}

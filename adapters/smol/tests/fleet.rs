@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Service, Tool};
-use mcp_sansio_smol::http::fleet::{Arrival, Engine, MemoryHub, ProcessTag, Recipients};
-use mcp_sansio_smol::http::{HttpServer, Stopper};
+use mcp_sansio_smol::http::fleet::{Arrival, Engine, FleetLimits, MemoryHub, ProcessTag, Recipients};
+use mcp_sansio_smol::http::{HttpServer, HttpServerOptions, Stopper};
 
 static TOOLS: [Tool<()>; 1] = [Tool::new("change", "Changes the tools", |(), call| {
     call.publish(ServerChange::Tools);
@@ -132,4 +132,24 @@ fn a_turn_in_which_no_request_waits_meets_the_fleet_once() {
     thread.join().unwrap().unwrap();
     let [empty, turns] = [empty, turns].map(|count| count.load(Ordering::Relaxed));
     assert!(turns >= 3 && empty <= turns, "{empty} meetings without news in {turns} turns");
+}
+
+/// More than is handled in one turn, and no further event wakes the server.
+#[test]
+fn all_news_of_the_others_are_taken() {
+    let (hub, empty) = (MemoryHub::new(), Arc::new(AtomicUsize::new(0)));
+    let engine = Counting { engine: hub.join(ProcessTag::new(1)), empty: Arc::clone(&empty) };
+    let others: Vec<_> = (2..42).map(|tag| hub.join(ProcessTag::new(tag))).collect();
+    let mut limits = FleetLimits::default();
+    limits.turn = 1;
+    let options = HttpServerOptions::new().fleet_limits(limits);
+    let (_, stopper, thread) = serve(HttpServer::bind("127.0.0.1:0").unwrap().options(options).fleet(engine));
+    let began = Instant::now();
+    while empty.load(Ordering::Relaxed) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(10), "there is more");
+        thread::sleep(Duration::from_millis(5));
+    }
+    drop(others);
+    stopper.stop();
+    thread.join().unwrap().unwrap();
 }

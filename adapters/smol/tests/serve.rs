@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use common::{Dribble, Trickle, call, initialize, plain, serve, talk, text};
+use common::{Client, Dribble, State, Trickle, call, initialize, plain, serve, service, talk, text};
+use mcp_sansio::server::MessageLimits;
 use mcp_sansio::service::Service;
-use mcp_sansio_smol::Serve;
+use mcp_sansio_smol::{Serve, channel};
 use serde_json::{Value, json};
 use smol::Timer;
+use smol::net::unix::UnixStream;
 
 #[test]
 fn late_answers_come_in_the_order_in_which_they_are_given() {
@@ -237,6 +239,106 @@ fn a_server_at_rest_is_stopped() {
         panic!("it goes on");
     };
     smol::block_on(smol::future::or(serve.over(reader.unwrap(), writer.unwrap(), &mut ()), stop)).unwrap();
+}
+
+/// The first stop is like an end of the input: what is in flight has its time. The second one ends that.
+#[test]
+fn a_stop_leaves_time_for_answers_and_a_second_one_none() {
+    let (answers, late) = channel();
+    let (mut state, service) = (State::new(answers), service());
+    let serve = Serve::new(&service).late(late).grace(Duration::from_secs(600));
+    let stopper = serve.stopper();
+    let (near, far) = UnixStream::pair().unwrap();
+    let client = async {
+        let mut client = Client::over(near);
+        client.open().await;
+        client.call(1, "wait", json!({"ms": 0, "steps": 1})).await;
+        client.call(2, "wait", json!({"ms": 50, "steps": 1})).await;
+        // Progress and a log message of each.
+        for _ in 0..4 {
+            assert!(client.expect().await["method"].is_string());
+        }
+        stopper.stop();
+        assert_eq!(text(&client.expect().await), "waited 50");
+        stopper.stop();
+        let last = client.rest().await;
+        assert_eq!((last.len(), &last[0]["id"], &last[0]["error"]["code"]), (1, &json!(1), &json!(-32603)));
+    };
+    let served = smol::future::zip(serve.over(far.clone(), far, &mut state), client);
+    let late = async {
+        Timer::after(Duration::from_secs(20)).await;
+        panic!("it hangs")
+    };
+    smol::block_on(smol::future::or(served, late)).0.unwrap();
+}
+
+/// Gives its bytes, and counts how often it is asked for them and for more.
+struct Counted<'i>(&'i [u8], &'i AtomicUsize);
+
+impl smol::io::AsyncRead for Counted<'_> {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let n = self.0.len().min(to.len());
+        to[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        if n > 0 { Poll::Ready(Ok(n)) } else { Poll::Pending }
+    }
+}
+
+/// The question is open for some time, in which the server sleeps.
+#[test]
+fn a_deadline_takes_one_turn() {
+    fn quick<'s>(serve: Serve<'s, 'static, State>) -> Serve<'s, 'static, State> {
+        serve.limits(MessageLimits { ask_timeout: 200, ..Default::default() })
+    }
+    let input = format!("{}\n{}\n", initialize(), call(1, "meet", json!({})));
+    let (asked, mut output) = (AtomicUsize::new(0), Vec::new());
+    let served = async {
+        serve(Counted(input.as_bytes(), &asked), &mut output, quick).await;
+    };
+    smol::block_on(smol::future::or(served, async {
+        Timer::after(Duration::from_millis(400)).await;
+    }));
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.contains("notifications/cancelled"), "{output}");
+    assert!(asked.load(Ordering::Relaxed) < 50, "{asked:?}");
+}
+
+#[test]
+fn the_limits_of_serve_hold() {
+    let limits = MessageLimits { message: 300, ..MessageLimits::default() };
+    let large = call(1, "echo", json!({"text": "x".repeat(300)}));
+    let input = format!("{}\n{large}\n{}\n", initialize(), call(2, "echo", json!({"text": "small"})));
+    let (answers, _late) = channel();
+    let (mut state, mut output, service) = (State::new(answers), Vec::new(), service());
+    let served = mcp_sansio_smol::serve(input.as_bytes(), &mut output, &service, &mut state, limits);
+    smol::block_on(served).unwrap();
+    let output = String::from_utf8(output).unwrap();
+    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["id"] != 1), "{output}");
+    assert!(lines.len() == 3 && lines[1]["error"].is_object() && text(&lines[2]) == "small", "{output}");
+}
+
+/// A server: this program runs it for [`stdin_and_stdout_are_served`].
+#[test]
+#[ignore = "a server"]
+fn server() {
+    smol::block_on(mcp_sansio_smol::serve_stdio(&Service::new("of stdio", "1"), &mut ())).unwrap();
+}
+
+#[test]
+fn stdin_and_stdout_are_served() {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "server", "--ignored", "--nocapture"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(format!("{}\n", initialize()).as_bytes()).unwrap();
+    let mut output = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    assert!(output.contains(r#""name":"of stdio""#), "{output}");
+    assert!(child.wait().unwrap().success());
 }
 
 /// A session whose output is the same for any cutting of the bytes.

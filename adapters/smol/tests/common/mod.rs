@@ -235,7 +235,7 @@ pub fn talk<F: Future<Output = ()>>(configure: Configure, client: impl FnOnce(Cl
     smol::block_on(async {
         let (near, far) = UnixStream::pair().unwrap();
         let served = serve(far.clone(), far, configure);
-        let client = client(Client { reader: BufReader::new(near.clone()), writer: near });
+        let client = client(Client::over(near));
         let both = future::zip(served, client);
         let late = async {
             Timer::after(Duration::from_secs(20)).await;
@@ -251,6 +251,10 @@ pub struct Client {
 }
 
 impl Client {
+    pub fn over(socket: UnixStream) -> Self {
+        Client { reader: BufReader::new(socket.clone()), writer: socket }
+    }
+
     pub async fn send(&mut self, message: Value) {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
