@@ -818,7 +818,6 @@ impl Authorization {
         if self.state != State::Visiting || state.as_deref() != Some(self.flow.state.as_str()) {
             return Err(AuthorizationError::State);
         }
-        self.flow.visit.clear();
         let next = if env.now.saturating_sub(self.flow.begun) > self.config.limits.visit {
             Err(AuthorizationError::Expired)
         } else {
@@ -1000,7 +999,6 @@ impl Authorization {
             let issuer = self.flow.issuer.clone();
             self.store.forget_registration(&issuer);
             self.store_changed = true;
-            self.flow.grant.clear();
             return self.register("the client is not known any more");
         }
         Err(refusal)

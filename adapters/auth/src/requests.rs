@@ -265,3 +265,25 @@ pub(crate) fn refusal(document: Document, response: &Response<'_>) -> Authorizat
 pub(crate) fn seconds(value: Raw<'_>) -> Option<u64> {
     value.u64().or_else(|| value.text()?.plain()?.parse().ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_known_by_its_type() {
+        for (kind, expected) in [
+            (None, true),
+            (Some("application/json"), true),
+            (Some(" Application/JSON ; charset=utf-8"), true),
+            (Some("application/problem+json"), true),
+            (Some("text/problem+json"), false),
+            (Some("application/xml"), false),
+            (Some("application/json-seq"), false),
+            (Some("text/html"), false),
+            (Some(""), false),
+        ] {
+            assert_eq!(is_json(&Response::new(200, b"{}").content_type(kind)), expected, "{kind:?}");
+        }
+    }
+}

@@ -812,6 +812,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_token_needs_no_type() {
+        let part = |bytes: &[u8]| {
+            let mut space = [0; 512];
+            let mut out = crate::jose::SliceSink::new(&mut space);
+            mcp_sansio::json::write::base64url(&mut out, bytes).unwrap();
+            out.into_text().unwrap().to_string()
+        };
+        let message = std::format!("{}.{}", part(br#"{"alg":"ES256"}"#), part(CLAIMS.as_bytes()));
+        let mut signature = [0; 64];
+        let n = key(7).sign(message.as_bytes(), &mut signature).unwrap();
+        assert_eq!(check(&std::format!("{message}.{}", part(&signature[..n]))), Ok(()));
+    }
+
+    #[test]
+    fn a_token_names_its_user_its_client_and_its_end() {
+        let token = AccessToken { claims: Raw::constant(CLAIMS) };
+        assert!(token.subject().is_some_and(|name| name.eq_str("ann")));
+        assert!(token.client().is_some_and(|name| name.eq_str("c1")));
+        assert_eq!(token.expiry(), Some(1_700_000_600));
+    }
+
     // spec: A063 A176 A177 A181 A190 A215
     #[test]
     fn bad_tokens() {

@@ -342,4 +342,27 @@ mod tests {
             assert_eq!(CredentialStore::from_json(text.replace(from, to).as_bytes()), Err(StoreError), "{to}");
         }
     }
+
+    /// One that is bound to an issuer in advance, and one that the client made for itself, stand beside each other.
+    #[test]
+    fn a_registration_takes_the_place_of_one_of_its_kind() {
+        let of = |issuer: &str, id: &str, redirect_uri: &str| Registration {
+            issuer: issuer.into(),
+            client_id: id.into(),
+            secret: None,
+            secret_expires_at: 0,
+            method: AuthMethod::None,
+            redirect_uri: redirect_uri.into(),
+        };
+        let mut store = CredentialStore::new();
+        assert_eq!(store.redirect_uri(), None);
+        for (issuer, id, redirect_uri) in
+            [("a", "1", "http://x"), ("b", "2", "http://y"), ("a", "3", ""), ("a", "4", "http://z"), ("a", "5", "")]
+        {
+            store.set_registration(of(issuer, id, redirect_uri));
+        }
+        let ids: Vec<_> = store.registrations().map(|known| known.client_id.as_str()).collect();
+        assert_eq!(ids, ["2", "4", "5"]);
+        assert_eq!(store.redirect_uri(), Some("http://z"));
+    }
 }

@@ -655,6 +655,9 @@ fn a_person_who_is_away() {
         world
     };
     let mut world = visit();
+    world.now += 600;
+    assert_eq!(world.run(), End::Retry);
+    let mut world = visit();
     world.now += 601;
     assert_eq!(world.run(), End::Refused(AuthorizationError::Expired));
     let mut world = visit();
@@ -1167,6 +1170,147 @@ fn workload_identity() {
     assert_eq!(token.field("assertion").as_deref(), Some("JWT"));
     assert_eq!(token.field("resource").as_deref(), Some(SERVER));
     assert_eq!((token.field("client_id"), token.headers.get("Authorization")), (None, None));
+}
+
+/// 30 seconds before its end, or when half of a short lifetime is over; and not before it went out once.
+#[test]
+fn a_token_is_refreshed_when_it_ends_soon() {
+    for (expires_in, early) in [(3_600, 3_570), (40, 20)] {
+        let mut world = World::new(config());
+        world.set("https://as.example/token", json(200, TOKEN.replace("3600", &expires_in.to_string())));
+        world.challenged();
+        let prepare = |world: &mut World| world.with(|auth, env| auth.prepare(env));
+        world.now += early;
+        assert_eq!(prepare(&mut world), Outcome::Retry, "it was not used");
+        world.authorization();
+        world.now -= 1;
+        assert_eq!(prepare(&mut world), Outcome::Retry);
+        world.now += 1;
+        assert_eq!(prepare(&mut world), Outcome::Wait);
+        assert_eq!(world.run(), End::Retry);
+        assert_eq!(world.last().field("scope"), None, "the refresh token stands for its scopes");
+    }
+}
+
+/// One that is refused earlier is not fetched again, unless it has ended.
+#[test]
+fn a_new_token_counts_as_accepted_after_a_minute() {
+    let refused = || Outcome::Refused(AuthorizationError::TokenRejected);
+    for (expires_in, after, outcome) in [
+        (3_600, 60, refused()),
+        (3_600, 61, Outcome::Wait),
+        (0, 0, refused()),
+        (0, 60, refused()),
+        (0, 61, Outcome::Wait),
+        (1, 0, refused()),
+        (1, 1, Outcome::Wait),
+    ] {
+        let mut world = World::new(config());
+        world.set("https://as.example/token", json(200, TOKEN.replace("3600", &expires_in.to_string())));
+        world.challenged();
+        world.now += after;
+        let rejection = Rejection::new(401, &[CHALLENGE]).generation(1);
+        assert_eq!(world.reject(rejection), outcome, "{expires_in} seconds, after {after}");
+    }
+}
+
+#[test]
+fn without_step_ups_the_first_is_one_too_many() {
+    let mut world = World::new(config().limits(AuthorizationLimits { step_ups: 0, ..AuthorizationLimits::default() }));
+    world.challenged();
+    let rejection = Rejection::new(403, &[r#"Bearer error="insufficient_scope", scope="b""#]).generation(1);
+    assert_eq!(world.reject(rejection), Outcome::Refused(AuthorizationError::TooManyStepUps));
+}
+
+/// The first one always goes out.
+#[test]
+fn a_flow_without_fetches_has_one() {
+    let mut world = World::new(config().limits(AuthorizationLimits { fetches: 0, ..AuthorizationLimits::default() }));
+    let (document, failure) = (Document::ServerMetadata, FetchFailure::TooMany);
+    assert_eq!(world.challenged(), End::Refused(AuthorizationError::Unavailable { document, failure }));
+    assert_eq!(world.seen.len(), 1);
+}
+
+/// A scope that was granted once is asked for again, but `offline_access` only where it is still offered; and never alone.
+#[test]
+fn offline_access_belongs_to_other_scopes() {
+    const METADATA_AT: &str = "https://as.example/.well-known/oauth-authorization-server";
+    let challenge = CHALLENGE.replace(r#"scope="a", "#, "");
+    let offered = METADATA.replace("\"response_types", "\"scopes_supported\":[\"offline_access\"],\"response_types");
+    let mut world = World::new(config());
+    world.set(METADATA_AT, json(200, offered.as_str()));
+    assert_eq!(world.challenged(), End::Retry);
+    for (metadata, scope) in [(offered.as_str(), "a offline_access p"), (METADATA, "a p")] {
+        world.set(METADATA_AT, json(200, metadata));
+        let generation = world.auth.generation;
+        world.auth.answered(generation, None);
+        world.auth.store.token_mut(SERVER).unwrap().refresh_token = None;
+        assert_eq!(world.reject(Rejection::new(401, &[&challenge]).generation(generation)), Outcome::Wait);
+        assert_eq!(world.run(), End::Retry);
+        assert_eq!(world.visited("scope").as_deref(), Some(scope));
+        assert_eq!(world.last().field("scope"), None, "the code stands for its scopes");
+    }
+    let mut world = World::new(config());
+    world.set(METADATA_AT, json(200, offered));
+    let without = format!(r#"{{"resource":"{SERVER}","authorization_servers":["{ISSUER}"]}}"#);
+    world.set("https://h.example/.well-known/oauth-protected-resource/mcp", json(200, without));
+    assert_eq!(world.reject(Rejection::new(401, &[&challenge])), Outcome::Wait);
+    assert_eq!(world.run(), End::Retry);
+    assert_eq!((world.visited("scope"), world.visited("prompt")), (None, None));
+}
+
+#[test]
+fn a_client_whose_secret_has_ended_registers_again() {
+    const REGISTER: &str = "https://as.example/register";
+    for (ends_at, after, registrations) in [(0, 10_000, 1), (1_700_000_100, 99, 1), (1_700_000_100, 100, 2)] {
+        let mut world = World::new(config());
+        let client = format!(r#"{{"client_id":"id","client_secret":"s","client_secret_expires_at":{ends_at}}}"#);
+        world.set(REGISTER, json(201, client));
+        assert_eq!(world.challenged(), End::Retry);
+        world.now += after;
+        world.auth.store.forget(SERVER);
+        assert_eq!(world.challenged(), End::Retry);
+        let found = world.urls().into_iter().filter(|url| *url == REGISTER).count();
+        assert_eq!(found, registrations, "{ends_at}, {after} seconds later");
+    }
+}
+
+/// Goes to the end of the flow, and returns the URLs of the answers that have changed the store.
+fn changes(world: &mut World) -> Vec<String> {
+    let mut changes = Vec::new();
+    for _ in 0..50 {
+        let end = world.turn();
+        if world.auth.store_changed() {
+            changes.push(world.last().url.clone());
+        }
+        if let Some(end) = end {
+            assert_eq!(end, End::Retry);
+            return changes;
+        }
+    }
+    panic!("a flow ends");
+}
+
+#[test]
+fn each_change_of_the_store_is_reported() {
+    const REGISTER: &str = "https://as.example/register";
+    const TOKENS: &str = "https://as.example/token";
+    let mut world = World::new(config());
+    assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE])), Outcome::Wait);
+    assert_eq!(changes(&mut world), [REGISTER, TOKENS]);
+    // A refresh token that is no good, and then a client that is not known any more.
+    let refusal = |error: &str| json(400, format!(r#"{{"error":"{error}"}}"#));
+    let answers = vec![refusal("invalid_grant"), refusal("invalid_client"), json(200, TOKEN)];
+    world.script.insert(TOKENS.into(), answers);
+    world.auth.answered(1, None);
+    assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(1)), Outcome::Wait);
+    assert_eq!(changes(&mut world), [TOKENS, TOKENS, REGISTER, TOKENS]);
+    assert_eq!(world.with(|auth, env| auth.log_out(env)), Outcome::Retry);
+    assert!(world.auth.store_changed() && !world.auth.store_changed());
+    // A client that is known in advance is bound to the authorization server.
+    let mut world = World::new(config().registered(RegisteredClient::new("id").method(AuthMethod::None)));
+    assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE])), Outcome::Wait);
+    assert_eq!(changes(&mut world), ["https://as.example/.well-known/oauth-authorization-server", TOKENS]);
 }
 
 #[test]
