@@ -140,9 +140,7 @@ fn all_news_of_the_others_are_taken() {
     let (hub, empty) = (MemoryHub::new(), Arc::new(AtomicUsize::new(0)));
     let engine = Counting { engine: hub.join(ProcessTag::new(1)), empty: Arc::clone(&empty) };
     let others: Vec<_> = (2..42).map(|tag| hub.join(ProcessTag::new(tag))).collect();
-    let mut limits = FleetLimits::default();
-    limits.turn = 1;
-    let options = HttpServerOptions::new().fleet_limits(limits);
+    let options = HttpServerOptions::new().fleet_limits(FleetLimits { turn: 1, ..FleetLimits::default() });
     let (_, stopper, thread) = serve(HttpServer::bind("127.0.0.1:0").unwrap().options(options).fleet(engine));
     let began = Instant::now();
     while empty.load(Ordering::Relaxed) == 0 {
