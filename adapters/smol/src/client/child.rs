@@ -165,7 +165,6 @@ impl Transport for Child {
             life.poll_status(cx);
             more = life.poll_errors(cx);
         }
-        self.talk.poll_write(now, cx);
         let owing = self.talk.is_owing();
         if self.gone.is_none() && !owing {
             let got = self.talk.poll_read(cx);
@@ -225,18 +224,21 @@ impl Transport for Child {
 }
 
 impl Drop for Child {
+    /// The stdin of the process is closed with the other fields, right after this.
     fn drop(&mut self) {
-        self.talk.writer = None;
         if let Some(life) = self.life.take() {
             stop(life, self.talk.reader.take());
         }
     }
 }
 
-/// Stops a process whose stdin is closed, on a thread of [`blocking`].
+/// Stops a process whose stdin is closed or about to be, on a thread of [`blocking`].
 fn stop(mut life: Life, mut reader: Option<OutputPipe>) {
     if life.ended.is_none() {
-        let end = poll_fn(move |cx| life.poll_end(&mut reader, cx));
+        let end = poll_fn(move |cx| {
+            life.begin_end(cx);
+            life.poll_end(&mut reader, cx)
+        });
         blocking::unblock(move || futures_lite::future::block_on(end)).detach();
     }
 }
@@ -322,10 +324,9 @@ impl Life {
         }
     }
 
-    /// Continues to stop the process. Reads its output meanwhile: with a full pipe, the process would wait for its
-    /// reader.
+    /// Continues to stop the process after [`begin_end`](Life::begin_end). Reads its output meanwhile: with a full pipe,
+    /// the process would wait for its reader.
     fn poll_end(&mut self, output: &mut Option<OutputPipe>, cx: &mut Context<'_>) -> Poll<ChildExit> {
-        self.begin_end(cx);
         while self.ended.is_none() {
             let status = self.poll_status(cx);
             if status.is_some() {
@@ -385,9 +386,15 @@ fn poll_read(from: &mut Option<impl AsyncRead + Unpin>, cx: &mut Context<'_>, sp
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::super::lines::OWED;
     use super::*;
+    use crate::client::{Direction, Ignore};
     use futures_lite::FutureExt;
+    use mcp_sansio::sink::Sink;
     use std::future::pending;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::task::Waker;
     use std::time::Duration;
 
     /// As one that hangs in the kernel: after the last step it is said to live on.
@@ -422,7 +429,7 @@ mod tests {
     fn run_until(child: &mut Child, now: Millis, mut is_done: impl FnMut(&mut Child, bool) -> bool) {
         let done = poll_fn(|cx| {
             loop {
-                let more = child.poll_run(now, cx, &mut super::super::Ignore);
+                let more = child.poll_run(now, cx, &mut Ignore);
                 if is_done(child, more) {
                     return Poll::Ready(true);
                 }
@@ -502,19 +509,88 @@ mod tests {
         assert!(!child.link().client.is_opening());
     }
 
+    /// Counts the lines that are read.
+    fn counted(child: &mut Child) -> impl Fn() -> usize + use<> {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&seen);
+        child.trace(Box::new(move |way, _| {
+            count.fetch_add(usize::from(way == Direction::Received), Ordering::SeqCst);
+        }));
+        move || seen.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the process has ended, and lets the client know that.
+    fn wait(child: &mut Child) {
+        let life = child.life.as_mut().unwrap();
+        life.status = Some(async_io::block_on(life.child.status()).unwrap());
+    }
+
     #[test]
     fn a_turn_that_has_read_all_asks_for_no_other_one() {
         let mut child = shell("echo '{}'; exec cat");
-        let seen = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let count = std::sync::Arc::clone(&seen);
-        child.trace(Box::new(move |_, _| {
-            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        }));
+        let seen = counted(&mut child);
         run_until(&mut child, 0, |_, more| {
-            let is_read = seen.load(std::sync::atomic::Ordering::SeqCst) > 0;
+            let is_read = seen() > 0;
             assert!(!is_read || !more, "there is nothing more to do");
             is_read
         });
         assert!(child.gone.is_none());
+    }
+
+    /// A process that is left behind and holds the output of the one that has ended, until its stdin is closed.
+    const HEIR: &str = "exec 3<&0; cat <&3 3<&- &";
+
+    /// The end of its output would come later, or never.
+    #[test]
+    fn the_last_message_of_a_process_is_handled_before_its_end() {
+        let mut child = shell(&format!("{HEIR} echo '{{}}'"));
+        let seen = counted(&mut child);
+        wait(&mut child);
+        let mut turn = || child.poll_run(0, &mut Context::from_waker(Waker::noop()), &mut Ignore);
+        assert!(turn(), "the end is found in another turn");
+        assert_eq!(seen(), 1);
+        assert!(!turn());
+        assert_eq!(child.gone, Some(ExitReason::Process));
+    }
+
+    #[test]
+    fn all_that_a_process_has_written_to_stderr_is_given_out_at_its_end() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&lines);
+        let stderr = Stderr::Lines(Box::new(move |line| {
+            kept.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
+        }));
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", &format!("{HEIR} printf 'one\nhalf' >&2")]);
+        let mut child = Child::spawn_with(command, &PROFILE, ChildOptions::new().stderr(stderr)).unwrap();
+        wait(&mut child);
+        let ended = child.poll_close(0, &mut Context::from_waker(Waker::noop()));
+        assert!(matches!(ended, Poll::Ready(Some(ended)) if ended.after == StopSignal::None), "{ended:?}");
+        assert_eq!(*lines.lock().unwrap(), ["one", "half"]);
+    }
+
+    /// A process that sends requests and reads no answers. The turn that brings the answers below the limit asks for another
+    /// one, which reads again.
+    #[test]
+    fn a_process_that_does_not_take_its_answers_is_not_read() {
+        let mut child = shell("exec yes '{}'");
+        let seen = counted(&mut child);
+        run_until(&mut child, 0, |_, _| seen() > 0);
+        let owe = |child: &mut Child, bytes: usize, more: bool| {
+            let out = child.talk.session.out();
+            out.put(&vec![b' '; bytes - out.pending().len()]).unwrap();
+            child.talk.owed = usize::MAX;
+            let before = seen();
+            let cx = &mut Context::from_waker(Waker::noop());
+            assert_eq!(child.poll_run(0, cx, &mut Ignore), more);
+            assert_eq!(seen(), before, "it was not read");
+        };
+        // A part of them fits into the pipe.
+        owe(&mut child, OWED, true);
+        let before = seen();
+        run_until(&mut child, 0, |_, _| seen() > before);
+        for _ in 0..3 {
+            owe(&mut child, OWED + (1 << 20), false);
+        }
     }
 }

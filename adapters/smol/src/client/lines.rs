@@ -23,7 +23,7 @@ const BACKLOG: usize = 1 << 20;
 /// The limit of pending answers, in bytes: while more are pending, nothing is read. It stops a server that sends
 /// requests and does not read the answers. Pending requests do not count, however large: a server may have to write
 /// before it can read them.
-const OWED: usize = 16 << 20;
+pub(super) const OWED: usize = 16 << 20;
 
 /// The time to read on after the writer has failed: the server's last messages may explain why.
 const LAST_WORDS: Millis = 500;
@@ -38,7 +38,7 @@ pub(super) struct Talk<R, W> {
     /// The time when the writer failed.
     pub(super) broke: Option<Millis>,
     /// The number of pending bytes that are answers.
-    owed: usize,
+    pub(super) owed: usize,
     tracing: Option<LineTrace<Trace>>,
     alarm: Alarm,
 }
@@ -92,8 +92,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
     /// Writes as much as the writer takes.
     pub(super) fn poll_write(&mut self, now: Millis, cx: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else { return self.drop_pending() };
-        let mut broke = false;
-        while !broke && !self.session.out().is_empty() {
+        while !self.session.out().is_empty() {
             let pending = self.session.out().pending();
             if let Some(tracing) = &mut self.tracing {
                 tracing.sent(pending);
@@ -106,22 +105,24 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
                         tracing.written(n);
                     }
                 }
-                Poll::Ready(_) => broke = true,
+                Poll::Ready(_) => return self.lose_writer(now),
                 Poll::Pending => return,
             }
         }
-        if self.dirty && !broke {
+        if self.dirty {
             match retry(|| Pin::new(&mut *writer).poll_flush(cx)) {
                 Poll::Ready(Ok(())) => self.dirty = false,
-                Poll::Ready(Err(_)) => broke = true,
+                Poll::Ready(Err(_)) => self.lose_writer(now),
                 Poll::Pending => {}
             }
         }
-        if broke {
-            self.writer = None;
-            self.broke = Some(now);
-            self.drop_pending();
-        }
+    }
+
+    /// Notes that the writer has failed.
+    fn lose_writer(&mut self, now: Millis) {
+        self.writer = None;
+        self.broke = Some(now);
+        self.drop_pending();
     }
 
     /// Forgets all that was under way, for another process. Returns the reader of the old one.
@@ -218,7 +219,6 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        self.talk.poll_write(now, cx);
         let owing = self.talk.is_owing();
         let got = if owing || self.gone.is_some() { Got::Nothing } else { self.talk.poll_read(cx) };
         if got == Got::End {
@@ -598,5 +598,29 @@ mod tests {
         assert_eq!((talk.dirty, talk.last_words(), talk.owed), (false, None, 0));
         talk.reader = Some(Steps { reads: [Some("a")].into(), ..Steps::default() });
         assert_eq!(talk.poll_read(&cx), Got::Last, "the new one is read at once");
+    }
+
+    /// The messages to another process are shown whole.
+    #[test]
+    fn a_trace_goes_on_after_a_restart() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let mut transport = StreamTransport::new(Flood { line: b"\n", at: 0 }, Gate::default(), &PROFILE);
+        transport.trace(Box::new(move |way, text| {
+            sink.lock().unwrap().push((way, String::from_utf8_lossy(text).into_owned()));
+        }));
+        let mut cx = Context::from_waker(Waker::noop());
+        let talk = &mut transport.talk;
+        let mut say = |talk: &mut Talk<_, _>, text: &str| {
+            talk.session.out().put(text.as_bytes()).unwrap();
+            talk.poll_write(0, &mut cx);
+        };
+        say(talk, "{\"to\":\"the first process\"}\n");
+        talk.restart();
+        talk.writer = Some(Gate { is_open: true, ..Gate::default() });
+        say(talk, "{\"to\":\"the second\"}\n");
+        let lines = ["{\"to\":\"the first process\"}", "{\"to\":\"the second\"}"];
+        assert_eq!(*seen.lock().unwrap(), lines.map(|line| (Direction::Sent, line.to_owned())));
+        assert_eq!(talk.writer.as_ref().unwrap().flushed, lines[1].len() + 1);
     }
 }
