@@ -70,7 +70,7 @@ pub(super) struct Asking {
     who: Option<Box<dyn Authorize>>,
     #[cfg(feature = "auth")]
     pub(super) authorizer: Option<Authorizer>,
-    under_way: Option<Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>>,
+    pub(super) under_way: Option<Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>>,
     /// The messages that wait for the credentials.
     slots: Vec<usize>,
 }

@@ -260,9 +260,9 @@ impl Http {
         Ok(self)
     }
 
-    /// Continues with challenged messages when the credentials are there. Returns whether they are.
-    fn authorized(&mut self, cx: &mut Context<'_>) -> bool {
-        let Poll::Ready((credentials, slots)) = self.outer.asking.poll(cx) else { return false };
+    /// Continues with challenged messages when the credentials are there.
+    fn authorized(&mut self, cx: &mut Context<'_>) {
+        let Poll::Ready((credentials, slots)) = self.outer.asking.poll(cx) else { return };
         let remote = self.web.remote();
         let set = |mut credentials: super::AuthorizationHeaders| {
             credentials.drain(..).all(|(name, value)| remote.set_header(&name, &value).is_ok())
@@ -275,14 +275,11 @@ impl Http {
                 self.web.give_up(slot);
             }
         }
-        true
     }
 
-    /// Moves bytes between sockets and slots. Returns whether there were any.
+    /// Moves bytes between sockets and slots. Returns whether there is news for the engine.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
         while let Some(action) = self.web.remote().next_action() {
-            any = true;
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
                 SocketAction::Connect(slot) => match self.stream.take() {
@@ -294,13 +291,14 @@ impl Http {
                 },
             }
         }
+        let mut news = false;
         for slot in 0..CONNECTIONS {
-            any |= self.carry_one(slot, cx);
+            news |= self.carry_one(slot, cx);
         }
-        any
+        news
     }
 
-    /// Moves the bytes of one slot. Returns whether there were any.
+    /// Moves the bytes of one slot. Returns whether there is news for the engine: bytes, or another state of the connection.
     fn carry_one(&mut self, slot: usize, cx: &mut Context<'_>) -> bool {
         match &mut self.sockets[slot] {
             Carrier::None => false,
@@ -323,12 +321,12 @@ impl Http {
                 Poll::Pending => false,
             },
             Carrier::Up(link) => match link.move_bytes(self.web.remote(), slot, cx) {
-                Ok(Moved::End) => {
+                Ok(Read::End) => {
                     self.sockets[slot] = Carrier::None;
                     self.web.remote().closed(slot);
                     true
                 }
-                Ok(moved) => moved == Moved::Some,
+                Ok(read) => read == Read::Some,
                 Err(error) => {
                     self.failed(slot, &error);
                     true
@@ -352,7 +350,7 @@ impl Link {
         remote: &mut HttpTransport<'static>,
         slot: usize,
         cx: &mut Context<'_>,
-    ) -> io::Result<Moved> {
+    ) -> io::Result<Read> {
         let Link { socket, alarm, drained } = self;
         if !remote.pending(slot).is_empty() {
             alarm.ring();
@@ -369,32 +367,30 @@ impl Link {
             if let Poll::Ready(read) = read {
                 let n = read?;
                 if n == 0 {
-                    return Ok(Moved::End);
+                    return Ok(Read::End);
                 }
                 *drained = n < space.len();
                 remote.filled(slot, n);
-                return Ok(Moved::Some);
+                return Ok(Read::Some);
             }
         }
-        let mut moved = Moved::Nothing;
         while !remote.pending(slot).is_empty() {
             match socket.poll_write(cx, remote.pending(slot)) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(written) => remote.sent(slot, written?),
                 Poll::Pending => break,
             }
-            moved = Moved::Some;
         }
         match socket.poll_flush(cx) {
             Poll::Ready(Err(error)) => Err(error),
-            _ => Ok(moved),
+            _ => Ok(Read::Nothing),
         }
     }
 }
 
-/// The result of moving bytes.
+/// The bytes that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moved {
+enum Read {
     Nothing,
     Some,
     /// The server has closed the connection.
@@ -407,10 +403,9 @@ impl Transport for Http {
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        let authorized = self.authorized(cx);
+        self.authorized(cx);
         let ran = self.web.run(now, handler, &mut self.outer);
-        // After `run`, which may have got a challenge: `carry` begins to ask for credentials in the same turn.
-        self.carry(cx) || ran || authorized
+        self.carry(cx) || ran
     }
 
     fn next_deadline(&self) -> Option<Millis> {
@@ -466,7 +461,6 @@ impl Transport for Http {
         if !is_over && until > now {
             return Poll::Pending;
         }
-        self.web.remote().shut_down();
         self.sockets = Default::default();
         Poll::Ready(None)
     }
@@ -482,8 +476,13 @@ impl fmt::Debug for Http {
 mod tests {
     use super::*;
     use crate::client::Ignore;
-    use mcp_sansio::client::Request;
+    use async_io::{Async, Timer};
+    use futures_lite::FutureExt;
+    use mcp_sansio::client::{ClientEvent, Request};
     use mcp_sansio::revision::{Revision, Revisions};
+    use std::future::poll_fn;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
     use std::pin::Pin;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
@@ -680,6 +679,223 @@ mod tests {
         http.link().send(&Request::call("any")).unwrap();
         Wire::run(&mut http, 0);
         assert!(!wire.was_asked("tools/call"));
+    }
+
+    /// Requests that wait end at once, not when the server has ended the session.
+    #[test]
+    fn requests_in_flight_are_lost_when_the_client_is_closed() {
+        let wire = Wire::default();
+        let mut http = wire.connected();
+        let token = http.link().send(&Request::call("any")).unwrap();
+        Wire::run(&mut http, 0);
+        assert!(wire.was_asked("tools/call"));
+        let mut lost = Vec::new();
+        let mut note = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Done { token, outcome: Err(why), .. } = event {
+                lost.push((token, why.to_string()));
+            }
+        };
+        http.begin_close(0);
+        while http.poll_run(0, &mut cx(), &mut note) {}
+        assert_eq!(lost, [(token, TransportError::Closed.to_string())]);
+    }
+
+    /// Returns a client whose first request is about to be written to a connection over TCP, its slot, and its server.
+    fn over_tcp(drained: bool) -> (Http, usize, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let mut http = Wire::default().open();
+        http.link().client.connect();
+        while http.web.run(0, &mut Ignore, &mut ()) {}
+        let Some(SocketAction::Connect(slot)) = http.web.remote().next_action() else {
+            panic!("no connection is wanted")
+        };
+        let socket = Socket::Plain(Async::new(near).unwrap());
+        http.sockets[slot] = Carrier::Up(Link { drained, ..Link::new(socket) });
+        http.web.remote().connected(slot);
+        (http, slot, far)
+    }
+
+    /// Waits until there is something to read, without a word to the reactor.
+    fn wait_for_news(http: &Http, slot: usize) {
+        let Carrier::Up(Link { socket: Socket::Plain(socket), .. }) = &http.sockets[slot] else {
+            panic!("it is closed")
+        };
+        while socket.get_ref().peek(&mut [0]).is_err() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Also right after a read: the server may have closed it since.
+    #[test]
+    fn a_connection_that_has_ended_gets_no_request() {
+        for drained in [false, true] {
+            let (mut http, slot, mut far) = over_tcp(drained);
+            far.shutdown(std::net::Shutdown::Write).unwrap();
+            wait_for_news(&http, slot);
+            assert!(http.carry_one(slot, &mut cx()), "its end is news");
+            assert!(is_idle(&http));
+            let mut got = String::new();
+            far.read_to_string(&mut got).unwrap();
+            assert_eq!(got, "");
+        }
+    }
+
+    #[test]
+    fn a_read_that_took_all_is_followed_by_a_wait() {
+        let (mut http, slot, mut far) = over_tcp(false);
+        let is_drained = |http: &Http| matches!(&http.sockets[slot], Carrier::Up(link) if link.drained);
+        assert!(!http.carry_one(slot, &mut cx()), "a request that was written is no news");
+        far.write_all(b"HTTP/1.1 200 OK\r\n").unwrap();
+        wait_for_news(&http, slot);
+        if let Carrier::Up(link) = &http.sockets[slot] {
+            link.alarm.ring();
+        }
+        assert!(http.carry_one(slot, &mut cx()));
+        assert!(is_drained(&http));
+        assert!(!http.carry_one(slot, &mut cx()));
+        assert!(!is_drained(&http), "it waits already");
+    }
+
+    /// Runs a client beside the reactor. A test that hangs fails.
+    fn run_until(http: &mut Http, mut is_done: impl FnMut(&mut Http) -> bool) {
+        let done = poll_fn(|cx| {
+            while http.poll_run(0, cx, &mut Ignore) {}
+            if is_done(http) { Poll::Ready(true) } else { Poll::Pending }
+        });
+        let late = async {
+            Timer::after(Duration::from_secs(20)).await;
+            false
+        };
+        assert!(async_io::block_on(done.or(late)), "it hangs");
+    }
+
+    /// The name of the server is resolved once, and again when it cannot be reached.
+    #[test]
+    fn addresses_are_kept_while_they_work() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
+        let knows = |http: &Http| format!("{http:?}").contains(&format!("[{address}]"));
+        assert!(!knows(&http));
+        http.link().client.connect();
+        run_until(&mut http, |http| http.sockets.iter().any(|carrier| matches!(carrier, Carrier::Up(_))));
+        assert!(knows(&http), "{http:?}");
+        drop(listener);
+        for _ in 0..2 {
+            run_until(&mut http, |http| !http.link().client.is_opening());
+            http.link().client.connect();
+        }
+        assert!(!knows(&http), "{http:?}");
+    }
+
+    /// Reads the head of a request and answers it. Returns the head, and the connection, which stays open.
+    #[cfg(feature = "auth")]
+    fn serve_one(listener: &TcpListener, answer: &str) -> (String, TcpStream) {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        socket.write_all(answer.as_bytes()).unwrap();
+        (String::from_utf8(head).unwrap(), socket)
+    }
+
+    /// Answers the requests for the two documents of an authorization server, one after the other.
+    #[cfg(feature = "auth")]
+    fn publish(listener: TcpListener) {
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let resource = format!(r#"{{"resource":"{origin}/mcp","authorization_servers":["{origin}"]}}"#);
+        let server = format!(
+            r#"{{"issuer":"{origin}","authorization_endpoint":"{origin}/in","token_endpoint":"{origin}/token","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}}"#
+        );
+        std::thread::spawn(move || {
+            for body in [resource, server] {
+                let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length:";
+                serve_one(&listener, &format!("{head} {}\r\n\r\n{body}", body.len()));
+            }
+        });
+    }
+
+    /// They may be as near as the address at which the server was reached, which its name need not have any more.
+    #[cfg(feature = "auth")]
+    #[test]
+    fn documents_may_come_from_the_network_of_the_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
+        let name = format!("http://without-address.localhost:{}/mcp", address.port());
+        http.outer.asking.authorizer = Some(Authorizer::new(&name, AuthorizationOptions::new("test")).unwrap());
+        http.web.sign_heads();
+        let (asked, is_asked) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"http://{address}/document\"");
+            let challenge = format!("HTTP/1.1 401 Unauthorized\r\n{challenge}\r\nContent-Length: 0\r\n\r\n");
+            let challenged = serve_one(&listener, &challenge);
+            let (head, _socket) = serve_one(&listener, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            asked.send(head).unwrap();
+            drop(challenged);
+        });
+        http.link().client.connect();
+        run_until(&mut http, |http| !http.link().client.is_opening());
+        let head = is_asked.recv_timeout(Duration::from_secs(20));
+        assert!(head.as_ref().is_ok_and(|head| head.starts_with("GET /document ")), "{head:?}");
+    }
+
+    /// The end of a client waits for the authorization server, whose tokens are to be kept, and not for a person.
+    #[cfg(feature = "auth")]
+    #[test]
+    fn closing_waits_for_tokens_and_not_for_a_person() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let (visited, is_visited) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let me = mcp_sansio_auth::RegisteredClient::new("me").issuer(url.trim_end_matches("/mcp"));
+        let options = AuthorizationOptions::new("test")
+            .config(|config| config.registered(me))
+            .visit(move |url| visited.send(url.to_owned()).unwrap())
+            .wait_while(move || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
+        let wire = Wire::default();
+        let mut http = wire.open();
+        http.outer.asking.authorizer = Some(Authorizer::new(&url, options).unwrap());
+        http.web.sign_heads();
+        http.link().client.connect();
+        Wire::run(&mut http, 0);
+        wire.says(&mut http, 0, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n");
+        assert!(http.outer.asking.under_way.is_some());
+        http.begin_close(0);
+        for now in [0, GOODBYE - 1] {
+            assert!(http.poll_close(now, &mut cx()).is_pending(), "the authorization server may have new tokens");
+        }
+        publish(listener);
+        let visit = is_visited.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(visit.contains("/in?"), "{visit}");
+        assert!(http.poll_close(0, &mut cx()).is_ready());
+        drop(stop);
+    }
+
+    /// For a limited time.
+    #[cfg(feature = "auth")]
+    #[test]
+    fn closing_waits_for_tokens_until_they_have_come() {
+        for has_come in [true, false] {
+            let mut http = Wire::default().open();
+            assert!(!http.outer.asking.awaits_tokens());
+            let options = AuthorizationOptions::new("test");
+            http.outer.asking.authorizer = Some(Authorizer::new("http://127.0.0.1:9/mcp", options).unwrap());
+            http.outer.asking.under_way = Some(Box::pin(std::future::pending()));
+            http.begin_close(0);
+            assert!(http.poll_close(0, &mut cx()).is_pending());
+            assert!(http.poll_close(GOODBYE - 1, &mut cx()).is_pending());
+            if has_come {
+                http.outer.asking.under_way = None;
+            }
+            assert_eq!(http.poll_close(GOODBYE - 1, &mut cx()).is_ready(), has_come);
+            assert!(http.poll_close(GOODBYE, &mut cx()).is_ready());
+        }
     }
 
     #[cfg(feature = "auth")]
