@@ -133,6 +133,11 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{StreamTransport, Transport};
+    use mcp_sansio::client::{ChangeNotification, ClientInfo, Request, RequestError, TransportError};
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::protocol::Method;
+    use mcp_sansio::revision::Revision;
 
     /// The table spreads tokens by all bits of their hashes.
     #[test]
@@ -147,5 +152,56 @@ mod tests {
         let mut bytes = TokenHasher::default();
         bytes.write(&[3, 5]);
         assert_eq!(bytes.finish(), hash(&[3, 5]));
+    }
+
+    /// A handler that names the events which it gets.
+    #[derive(Default)]
+    struct Names(Vec<&'static str>);
+
+    impl ClientHandler for Names {
+        fn event(&mut self, event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>) {
+            self.0.push(match event {
+                ClientEvent::Done { .. } => "done",
+                ClientEvent::Unconnected(_) => "unconnected",
+                ClientEvent::Changed { .. } => "changed",
+                ClientEvent::Notification { .. } => "notification",
+                _ => "another",
+            });
+        }
+    }
+
+    /// The client reconnects by itself, requests are sent through its link, and a subscription is dropped before its last
+    /// change.
+    #[test]
+    fn the_handler_gets_what_no_task_waits_for() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+        stream.link().client.connect_as(Revision::V2026_07_28);
+        let token = stream.link().send(&Request::call("any")).unwrap();
+        let text = Raw::constant("\"notifications/x\"");
+        let why = || RequestError::Lost(TransportError::Unreachable);
+        let events = || {
+            [
+                ClientEvent::Done { token, method: Method::ToolsCall, retried: false, outcome: Err(why()) },
+                ClientEvent::Unconnected(why()),
+                ClientEvent::Changed { listen: Some(token), what: ChangeNotification::Tools },
+                ClientEvent::Changed { listen: None, what: ChangeNotification::Tools },
+                ClientEvent::Notification { method: text.text().unwrap(), params: None },
+            ]
+        };
+        let mut given = |book: &mut Book| {
+            let mut names = Names::default();
+            let mut tap = Tap { book, handler: &mut names, happened: false };
+            events().into_iter().for_each(|event| tap.event(event, &mut stream.link()));
+            assert!(tap.happened);
+            names.0
+        };
+        let mut book = Book::default();
+        assert_eq!(given(&mut book), ["done", "unconnected", "changed", "changed", "notification"]);
+        assert!(book.fresh.is_empty() && book.opened.is_none());
+        book.opening = true;
+        book.requests.insert(token, Pending::default());
+        assert_eq!(given(&mut book), ["changed", "changed", "notification"]);
+        assert!(book.fresh == [token] && matches!(book.opened, Some(Err(_))) && !book.opening);
     }
 }

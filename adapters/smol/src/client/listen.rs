@@ -174,21 +174,27 @@ impl Stream for SubscriptionStream {
 
 impl Drop for SubscriptionStream {
     fn drop(&mut self) {
-        let heard = self.client.with(|state| {
+        // Its waker is dropped after the lock is released.
+        let _heard = self.client.with(|state| {
             let heard = state.book.listens.remove(&self.token);
             if heard.as_ref().is_some_and(|heard| !heard.ended) {
                 state.cancel(self.token);
             }
             heard
         });
-        drop(heard);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backlog::Backlog;
+    use crate::client::ClientOptions;
+    use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, LineClient};
+    use mcp_sansio::frame::LineBuffer;
     use mcp_sansio::json::Raw;
+    use mcp_sansio::memory::Store;
+    use mcp_sansio::revision::Revision;
 
     fn heard() -> Heard {
         Heard::new(&SubscriptionFilter::new())
@@ -239,5 +245,93 @@ mod tests {
             assert_eq!(events.contains(&SubscriptionEvent::All), !third.is_empty());
         }
         assert_eq!(heard.bytes, 0);
+    }
+
+    /// Returns the part of a subscription to all lists that a server has agreed to.
+    fn agreed(lists: &str) -> Subscriptions {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let input = LineBuffer::new(Store::growing(1 << 10));
+        let engine = ClientOptions::new().engine(&PROFILE, 1);
+        let mut session = LineClient::new(input, engine, Backlog::new(usize::MAX));
+        session.client().connect_as(Revision::V2026_07_28);
+        session.client().listen(&SubscriptionFilter::new().tools().prompts().resources()).unwrap();
+        let mut agreed = None;
+        let mut note = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Listening(listening) = event {
+                agreed = Some(listening);
+            }
+        };
+        let _ = session.run(0, &mut note);
+        let lists = if lists.is_empty() { String::new() } else { format!("\"{lists}\":true") };
+        let id = Raw::parse(session.out().pending()).unwrap().get("id").unwrap().to_string();
+        let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+        let params = format!("{{\"notifications\":{{{lists}}},{meta}}}");
+        let method = "notifications/subscriptions/acknowledged";
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n");
+        session.space()[..line.len()].copy_from_slice(line.as_bytes());
+        session.filled(line.len());
+        let _ = session.run(0, &mut note);
+        agreed.unwrap()
+    }
+
+    /// Up to 2025-11-25 a change names no subscription.
+    #[test]
+    fn a_subscription_takes_what_the_server_agreed_to() {
+        let json = ["test://a", "test://a/part", "test://b"].map(|uri| format!("\"{uri}\""));
+        let uri = |at: usize| ChangeNotification::Resource(Raw::parse(json[at].as_bytes()).unwrap().text().unwrap());
+        let changes = || [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources];
+        let all = || changes().into_iter().chain([uri(0), uri(1), uri(2)]);
+        for (agreed, lists) in [
+            (agreed(""), [false, false, false]),
+            (agreed("toolsListChanged"), [true, false, false]),
+            (agreed("promptsListChanged"), [false, true, false]),
+            (agreed("resourcesListChanged"), [false, false, true]),
+        ] {
+            let mut heard = Heard::new(&SubscriptionFilter::new().uris(&["test://a"]));
+            assert!(all().all(|change| !heard.wants(&change)), "it is not open");
+            heard.open(agreed);
+            let wanted: Vec<_> = all().map(|change| heard.wants(&change)).collect();
+            assert_eq!(wanted, [&lists[..], &[true, true, false]].concat());
+        }
+    }
+
+    /// One that was opened again says once what it is for now, after the changes that came before.
+    #[test]
+    fn a_subscription_that_is_opened_twice_says_so_once() {
+        let mut heard = heard();
+        heard.open(agreed("toolsListChanged"));
+        change(&mut heard, "test://0");
+        heard.open(agreed("promptsListChanged"));
+        let events: Vec<_> = std::iter::from_fn(|| next(&mut heard)).collect();
+        let listening = SubscriptionEvent::Listening(agreed("promptsListChanged"));
+        assert_eq!(events, [SubscriptionEvent::Resource("test://0".to_owned()), listening]);
+    }
+
+    /// Too many changes become one, and the news that it is open stays.
+    #[test]
+    fn the_opening_of_a_subscription_is_not_left_out() {
+        let mut heard = heard();
+        heard.open(agreed(""));
+        (0..CHANGES).for_each(|number| change(&mut heard, &format!("test://{number}")));
+        let events: Vec<_> = std::iter::from_fn(|| next(&mut heard)).collect();
+        assert_eq!(events, [SubscriptionEvent::Listening(agreed("")), SubscriptionEvent::All]);
+    }
+
+    /// The first end counts: an end without an error stays one.
+    #[test]
+    fn a_subscription_ends_once() {
+        for error in [None, Some(ClientError::lost_by(TransportError::Closed))] {
+            let mut heard = heard();
+            let is_error = error.is_some();
+            heard.end(error);
+            heard.end(Some(ClientError::lost_by(TransportError::TimedOut)));
+            let ended = heard.poll(&Context::from_waker(Waker::noop()));
+            match ended {
+                Poll::Ready(Some(Err(error))) => assert_eq!(error.lost(), Some(TransportError::Closed)),
+                Poll::Ready(None) => assert!(!is_error),
+                other => panic!("{other:?}"),
+            }
+            assert!(matches!(heard.poll(&Context::from_waker(Waker::noop())), Poll::Ready(None)), "it is over");
+        }
     }
 }

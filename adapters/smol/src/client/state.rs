@@ -264,11 +264,9 @@ impl State {
             if woken.is_some() && self.is_lone() {
                 self.run_for_driver();
             }
-            let Some(pending) = self.book.requests.get_mut(token) else {
-                *ticket = Ticket::Over;
-                return Poll::Ready(Err(closed(self.over.as_deref())));
-            };
-            if pending.outcome.is_none() {
+            if let Some(pending) = self.book.requests.get_mut(token)
+                && pending.outcome.is_none()
+            {
                 let same = woken.filter(|waker| waker.will_wake(cx.waker()));
                 pending.waker = Some(same.unwrap_or_else(|| cx.waker().clone()));
                 return Poll::Pending;

@@ -94,8 +94,8 @@ impl Client {
                 }
             };
             match futures_lite::future::or(next, poll_fn(|cx| self.with(|state| state.poll_notified(&id, cx)))).await {
+                // The task awaits no answer after it, so the response is dropped.
                 Happened::Outcome(outcome) => {
-                    under_way = None;
                     let now = self.with(|state| state.now());
                     self.engine(|engine| take_task_outcome(task, outcome, now, engine))??;
                 }
@@ -149,6 +149,7 @@ mod tests {
     use super::*;
     use crate::client::{Ignore, StreamTransport};
     use mcp_sansio::client::ClientInfo;
+    use mcp_sansio_tasks::client::{FollowLimits, TaskEnd, TaskHandle};
 
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
@@ -208,5 +209,44 @@ mod tests {
         assert!(state.poll_notified("a", &cx).is_pending());
         assert!(state.poll_notified("b", &cx).is_pending());
         assert!(state.poll_notified("unknown", &cx).is_pending());
+    }
+
+    /// Follows a task to its next event. The driver runs beside it and begins after it, so the answer comes after the request.
+    fn next(
+        client: &Client,
+        driver: &mut crate::client::Driver,
+        task: &mut TaskFollower,
+    ) -> Result<TaskEvent, ClientError> {
+        let driven = async {
+            driver.await;
+            panic!("the driver has ended")
+        };
+        async_io::block_on(futures_lite::future::or(client.follow(task), driven))
+    }
+
+    /// No more notifications are kept for it, whether the server or a limit has ended it.
+    #[test]
+    fn a_task_that_has_ended_is_followed_no_more() {
+        const ANSWER: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\"taskId\":\"a\",\"status\":\"cancelled\",\"createdAt\":\"\",\"lastUpdatedAt\":\"\",\"ttlMs\":null}}\n";
+        for (limits, end, statuses) in
+            [(FollowLimits::DEFAULT, TaskEnd::Cancelled, 1), (FollowLimits::DEFAULT.at_most(0), TaskEnd::GaveUp, 0)]
+        {
+            let stream = StreamTransport::new(ANSWER.as_bytes(), futures_lite::io::sink(), &PROFILE);
+            let (client, mut driver) = Client::new(stream, Ignore);
+            let revision = mcp_sansio::revision::Revision::V2026_07_28;
+            async_io::block_on(client.connect_as(revision)).unwrap();
+            let mut task = TaskFollower::resume(TaskHandle::new("a", revision), limits);
+            let count = || client.with(|state| state.book.followed.len());
+            for _ in 0..statuses {
+                let status = next(&client, &mut driver, &mut task).unwrap();
+                assert!(matches!(status, TaskEvent::Status { .. }), "{status:?}");
+                assert_eq!(count(), 1);
+            }
+            assert_eq!(next(&client, &mut driver, &mut task).unwrap(), TaskEvent::Ended(end));
+            assert_eq!(count(), 0);
+            let over = next(&client, &mut driver, &mut task);
+            assert!(matches!(over, Err(ClientError::NotSent(SendError::Stale))), "{over:?}");
+            assert_eq!(count(), 0);
+        }
     }
 }

@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use futures_lite::StreamExt;
 use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::{ListToolsResult, ToolView};
 use mcp_sansio::client::{ClientInfo, LineClient};
 use mcp_sansio::error::RpcError;
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
 use mcp_sansio::memory::Store;
-use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel, Method};
 use mcp_sansio::revision::Revisions;
 
 use super::*;
 use crate::backlog::Backlog;
 use crate::client::{
-    Client, ClientOptions, Driver, IN_FLIGHT, Ignore, OwnedEvent, StopSignal, SubscriptionEvent, Trace,
+    Client, ClientOptions, Driver, ExcludedTool, IN_FLIGHT, Ignore, OwnedEvent, StopSignal, SubscriptionEvent, Trace,
 };
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
@@ -39,6 +40,8 @@ struct Desk {
     /// Lines of the client.
     output: String,
     runs: usize,
+    /// The time of the last run.
+    at: Millis,
     /// A deadline that is never met.
     due: Option<Millis>,
     /// The steps of closing, in order.
@@ -75,6 +78,7 @@ impl Transport for Talk {
     fn poll_run(&mut self, now: Millis, _: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         let mut desk = self.desk.lock().unwrap();
         desk.runs += 1;
+        desk.at = now;
         let input = std::mem::take(&mut desk.input);
         self.session.space()[..input.len()].copy_from_slice(input.as_bytes());
         self.session.filled(input.len());
@@ -101,6 +105,12 @@ impl Transport for Talk {
     }
     fn settle_time(&self) -> Duration {
         self.desk.lock().unwrap().settle
+    }
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
+        Some(format!("left out: {}", tool.name()))
+    }
+    fn excluded(&self) -> Vec<ExcludedTool> {
+        vec![ExcludedTool::new("a".to_owned(), "it is bad".to_owned())]
     }
     fn trace(&mut self, _: Trace) {
         self.desk.lock().unwrap().is_traced = true;
@@ -469,6 +479,23 @@ fn with_a_known_revision_the_connection_is_open_at_once() {
     assert!(scene.state.book.hello.is_none());
 }
 
+/// Its error was not taken, since the future that waited for it was dropped.
+#[test]
+fn the_failure_of_an_earlier_attempt_is_forgotten() {
+    let mut scene = Scene::with(&PROFILE, usize::MAX);
+    scene.state.connect(None).unwrap();
+    scene.run();
+    // The probe, then `initialize`.
+    for _ in 0..2 {
+        scene.desk().answer(r#""error":{"code":-32601,"message":"go away"}"#);
+        scene.run();
+        scene.run();
+    }
+    assert!(matches!(scene.state.book.opened, Some(Err(_))));
+    scene.state.connect(Some(Revision::V2026_07_28)).unwrap();
+    assert!(matches!(scene.opened(&Task::new()), Poll::Ready(Ok(_))));
+}
+
 /// The error names the reason that the transport knows.
 #[test]
 fn without_a_connection_the_error_says_why() {
@@ -780,6 +807,30 @@ fn the_driver_runs_again_when_its_timer_fires() {
     assert!(async_io::block_on(timed), "it has not run again");
 }
 
+/// The next deadline may be later than the one for which the timer was set.
+#[test]
+fn the_timer_is_set_anew_after_it_has_fired() {
+    let (_client, mut driver, desk) = driven();
+    desk.lock().unwrap().due = Some(0);
+    let mut runs = 0;
+    let timed = futures_lite::future::or(
+        std::future::poll_fn(|cx| {
+            assert!(std::pin::Pin::new(&mut driver).poll(cx).is_pending());
+            let mut desk = desk.lock().unwrap();
+            // Two runs follow when the timer has fired, and another one at the second deadline.
+            if runs == 0 {
+                (runs, desk.due) = (desk.runs, Some(desk.at + 40));
+            }
+            if desk.runs < runs + 3 { Poll::Pending } else { Poll::Ready(true) }
+        }),
+        async {
+            async_io::Timer::after(Duration::from_secs(10)).await;
+            false
+        },
+    );
+    assert!(async_io::block_on(timed), "it has not run again");
+}
+
 #[test]
 fn a_driver_with_more_to_do_lets_other_tasks_run_and_comes_back() {
     let (_client, mut driver, desk) = driven();
@@ -840,6 +891,10 @@ fn a_boxed_transport_does_what_its_transport_does() {
     assert_eq!((boxed.is_full(), boxed.is_settling(), boxed.settle_time()), (true, true, Duration::from_secs(1)));
     assert_eq!((boxed.next_deadline(), boxed.explain(TransportError::Closed)), (Some(7), "why".to_owned()));
     assert!(boxed.poll_run(0, cx, &mut Ignore));
+    let tool = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"tools":[{"name":"a","inputSchema":{}}]}"#));
+    let tool = tool.view::<ListToolsResult<'_>>().unwrap().iter().next().unwrap().unwrap();
+    assert_eq!(boxed.excludes(&tool).as_deref(), Some("left out: a"));
+    assert_eq!(boxed.excluded(), [ExcludedTool::new("a".to_owned(), "it is bad".to_owned())]);
     boxed.trace(Box::new(|_, _| {}));
     boxed.begin_close(0);
     assert!(boxed.poll_close(0, cx).is_ready());
@@ -891,6 +946,36 @@ fn a_handle_wakes_the_driver_and_reports_what_cannot_be_sent() {
         assert!(!turn(&mut driver, &task));
         assert_eq!(desk.lock().unwrap().count(expected), 1, "{}", desk.lock().unwrap().output);
     }
+}
+
+/// The server asks, and does not want the answer any more.
+#[test]
+fn a_question_that_is_withdrawn_is_an_event() {
+    static WITH_ROOTS: ClientInfo<'static> = OLDER.feature(ClientCapability::Roots);
+    let (talk, desk) = talk(&WITH_ROOTS, usize::MAX);
+    let (handler, events) = crate::client::events(9);
+    let (client, mut driver) = Client::new(talk, handler);
+    let task = Task::new();
+    let mut opening = Box::pin(async { client.connect().await });
+    assert!(opening.as_mut().poll(&mut task.cx()).is_pending());
+    assert!(!turn(&mut driver, &task));
+    desk.lock().unwrap().answer(HELLO);
+    assert!(!turn(&mut driver, &task));
+    let asked = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"roots/list\"}\n";
+    let params = r#"{"requestId":7,"reason":"too late"}"#;
+    let withdrawn = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{params}}}\n");
+    for line in [asked, &withdrawn] {
+        line.clone_into(&mut desk.lock().unwrap().input);
+        assert!(!turn(&mut driver, &task));
+    }
+    drop(opening);
+    drop((client, driver));
+    let events: Vec<_> = futures_lite::future::block_on(events.collect());
+    let [OwnedEvent::Connected(_), OwnedEvent::Asked(asked), OwnedEvent::Withdrawn { question, reason }] = &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((asked.id, reason.as_deref()), (*question, Some("too late")));
 }
 
 /// From 2026-07-28 on the level is only noted, for later requests.
