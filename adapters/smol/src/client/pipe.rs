@@ -96,4 +96,36 @@ mod tests {
             assert_eq!(at_once(&mut space), Poll::Ready(0));
         }
     }
+
+    fn at_once(pipe: &mut OutputPipe, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        Pin::new(pipe).poll_read(&mut Context::from_waker(Waker::noop()), space)
+    }
+
+    /// Without another read, which would find nothing.
+    #[test]
+    fn a_read_that_took_all_is_followed_by_a_wait() {
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let pipe = Async::new(File::from(OwnedFd::from(near))).unwrap();
+        let mut pipe = OutputPipe { pipe, next: Next::Read };
+        let mut space = [0; 4];
+        assert!(at_once(&mut pipe, &mut space).is_pending());
+        for (text, waits) in [(&b"abc"[..], true), (b"abcd", false)] {
+            pipe.next = Next::Read;
+            io::Write::write_all(&mut far, text).unwrap();
+            assert!(matches!(at_once(&mut pipe, &mut space), Poll::Ready(Ok(n)) if n == text.len()));
+            assert_eq!(matches!(pipe.next, Next::Arm), waits, "{:?}", pipe.next);
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_fails_is_an_error() {
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        // A peer that goes without having read resets the connection.
+        io::Write::write_all(&mut &near, b"unread").unwrap();
+        drop(far);
+        let pipe = Async::new(File::from(OwnedFd::from(near))).unwrap();
+        let mut pipe = OutputPipe { pipe, next: Next::Read };
+        let read = at_once(&mut pipe, &mut [0; 4]);
+        assert!(matches!(&read, Poll::Ready(Err(error)) if error.kind() == ErrorKind::ConnectionReset), "{read:?}");
+    }
 }

@@ -225,4 +225,23 @@ mod tests {
             assert_eq!(late(100).or(end).await.unwrap(), 0);
         });
     }
+
+    /// `localhost` has two addresses, and the server is at the last one.
+    #[test]
+    fn the_address_that_works_is_tried_first_next_time() {
+        let each = std::time::Duration::from_secs(20);
+        let last = mcp_sansio_host::HttpOrigin::new("localhost", 1, each).addresses().unwrap().0.pop().unwrap();
+        // Without IPv6 there is no other address.
+        let Ok(listener) = TcpListener::bind((last.ip(), 0)) else { return };
+        let address = listener.local_addr().unwrap();
+        let place = Place {
+            http: HttpPlace::Tcp(mcp_sansio_host::HttpOrigin::new("localhost", address.port(), each)),
+            #[cfg(feature = "tls")]
+            secure: None,
+        };
+        let dialed = async_io::block_on(place.dial()).unwrap();
+        let Socket::Plain(socket) = &dialed.socket else { panic!("{:?}", dialed.socket) };
+        let HttpPlace::Tcp(mut origin) = dialed.http else { panic!("a network") };
+        assert_eq!(origin.addresses().unwrap().0[0], socket.get_ref().peer_addr().unwrap());
+    }
 }
