@@ -601,3 +601,138 @@ mod tls {
         });
     }
 }
+
+/// Authorization with OAuth, by a client that needs no person.
+#[cfg(feature = "auth")]
+mod auth {
+    use super::*;
+    use mcp_sansio_smol::client::AuthorizationOptions;
+    use mcp_sansio_smol::client::auth::RegisteredClient;
+
+    /// An MCP server that takes one token at a time.
+    #[derive(Clone)]
+    struct Guarded {
+        server: Scripted,
+        good: Arc<Mutex<&'static str>>,
+    }
+
+    /// Starts a server that is its own authorization server. Requests for tokens are answered one after the other.
+    fn guarded(answers: &'static [&'static str]) -> Guarded {
+        let good = Arc::new(Mutex::new("t1"));
+        let (taken, asked) = (good.clone(), AtomicUsize::new(0));
+        let server = scripted(move |_, request, socket| {
+            let line = request.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+            let origin = format!("http://{line}");
+            if request.starts_with("GET /.well-known/oauth-protected-resource") {
+                let body = format!(r#"{{"resource":"{origin}/mcp","authorization_servers":["{origin}"]}}"#);
+                send(socket, &json(&body));
+            } else if request.starts_with("GET /.well-known/") {
+                let body = format!(
+                    r#"{{"issuer":"{origin}","token_endpoint":"{origin}/token","grant_types_supported":["client_credentials","refresh_token"]}}"#
+                );
+                send(socket, &json(&body));
+            } else if request.starts_with("POST /token") {
+                let answer = answers[asked.fetch_add(1, Ordering::SeqCst)];
+                let bad = json(answer).replace("200 OK", "400 Bad Request");
+                send(socket, &if answer.contains("error") { bad } else { json(answer) });
+            } else if request.contains(&format!("Bearer {}\r\n", taken.lock().unwrap())) {
+                send(socket, &json(&super::answer(request)));
+            } else {
+                send(socket, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        Guarded { server, good }
+    }
+
+    impl Guarded {
+        fn http(&self) -> Http {
+            let robot =
+                RegisteredClient::new("robot").secret("hush").issuer(self.server.url().trim_end_matches("/mcp"));
+            let options = AuthorizationOptions::new("test").config(|config| config.registered(robot));
+            self.server.http(HttpOptions::new()).authorization(options).unwrap()
+        }
+
+        /// Returns the tokens of all requests for `what`, in order.
+        fn tokens(&self, what: &str) -> Vec<String> {
+            let requests = self.server.requests.lock().unwrap();
+            let token = |request: &String| {
+                let rest = request.split("Bearer ").nth(1).unwrap_or_default();
+                rest.lines().next().unwrap_or_default().to_owned()
+            };
+            requests.iter().filter(|request| request.contains(what)).map(token).collect()
+        }
+
+        fn count(&self, what: &str) -> usize {
+            self.server.requests.lock().unwrap().iter().filter(|request| request.contains(what)).count()
+        }
+    }
+
+    /// A token that was good once is no good reason to give up when it is refused.
+    #[test]
+    fn a_token_is_used_while_it_is_good_and_then_replaced() {
+        let guarded = guarded(&[
+            r#"{"access_token":"t1","token_type":"Bearer"}"#,
+            r#"{"access_token":"t2","token_type":"Bearer"}"#,
+        ]);
+        let server = guarded.clone();
+        run(guarded.http(), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            client.request(call()).await.unwrap();
+            client.request(call()).await.unwrap();
+            assert_eq!(server.tokens("tools/call"), ["", "t1", "t1"]);
+            *server.good.lock().unwrap() = "t2";
+            client.request(call()).await.unwrap();
+            assert_eq!(server.tokens("tools/call")[3..], ["t1", "t2"]);
+            client.close().await;
+        });
+        assert_eq!(guarded.count("POST /token"), 2);
+    }
+
+    /// Requests that are challenged together wait for the same token.
+    #[test]
+    fn a_token_is_got_once_for_all_that_wait() {
+        let guarded = guarded(&[r#"{"access_token":"t1","token_type":"Bearer"}"#]);
+        run(guarded.http(), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            let waiting = [(); 3].map(|()| client.request(call()));
+            for outcome in waiting {
+                outcome.await.unwrap();
+            }
+            client.close().await;
+        });
+        assert_eq!(guarded.count("POST /token"), 1);
+    }
+
+    /// Requests go on with the old token meanwhile, and the end of the client waits for the new one.
+    #[test]
+    fn a_token_that_ends_soon_is_replaced_beside_the_requests() {
+        let guarded = guarded(&[
+            r#"{"access_token":"t1","token_type":"Bearer","expires_in":0,"refresh_token":"r1"}"#,
+            r#"{"access_token":"t1","token_type":"Bearer","expires_in":3600}"#,
+        ]);
+        let server = guarded.clone();
+        run(guarded.http(), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            client.request(call()).await.unwrap();
+            assert_eq!(server.count("grant_type=refresh_token"), 0, "it was not used yet");
+            client.request(call()).await.unwrap();
+            server.server.until("grant_type=refresh_token").await;
+            client.request(call()).await.unwrap();
+            client.close().await;
+        });
+        assert_eq!(guarded.tokens("tools/call"), ["", "t1", "t1", "t1"]);
+        assert_eq!(guarded.count("POST /token"), 2);
+    }
+
+    #[test]
+    fn the_refusal_of_the_authorization_server_is_the_reason() {
+        let refusal = r#"{"error":"invalid_client","error_description":"no robots today"}"#;
+        let guarded = guarded(Box::leak(Box::new([refusal, refusal])));
+        run(guarded.http(), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            let (why, text) = lost(client.request(call()).await);
+            assert!(why == TransportError::Unauthorized && text.contains("no robots today"), "{text}");
+            client.close().await;
+        });
+    }
+}
