@@ -93,6 +93,14 @@ fn a_whole_life() {
     assert_eq!(ended.after, StopSignal::StdinClosed);
 }
 
+/// A request waits while the connection is being opened.
+#[test]
+fn a_request_waits_for_the_opening() {
+    let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
+    client.link().client.connect();
+    assert!(client.request(&Request::list_tools()).unwrap().as_str().contains("confirm"));
+}
+
 /// The handler gets the server's requests in each revision that has them, and the server gets the answers.
 #[test]
 fn questions() {
@@ -223,15 +231,31 @@ fn the_first_start_does_not_outlive_the_second() {
 #[test]
 fn the_rest_of_the_probe_is_dropped() {
     let starts = std::env::temp_dir().join(format!("mcp-rest-blocking-{}", std::process::id()));
-    let script = format!("if [ ! -e \"$0\" ]; then echo start > \"$0\"; head -c 1 >/dev/null; exit 1; fi\n{STRICT}");
+    let script = format!(
+        "if [ ! -e \"$0\" ]; then echo start > \"$0\"; head -c 1 >/dev/null; exec 1>&-; exec sleep 60; fi\n{STRICT}"
+    );
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &script]).arg(&starts);
     // A pipe holds 64 KiB.
     let name = "x".repeat(150_000);
     let profile = ClientInfo::new(&name, "1");
-    let mut client = Client::new(Child::spawn(command, &profile).unwrap(), Ignore);
+    let options = ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
+    let mut client = Client::new(Child::spawn_with(command, &profile, options).unwrap(), Ignore);
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let sink = shown.clone();
+    client.trace(move |way, message| sink.borrow_mut().push((way, String::from_utf8_lossy(message).into_owned())));
     assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
     client.close();
+    // A trace shows each message whole, and none twice.
+    let shown = shown.borrow();
+    let sent: Vec<_> = shown.iter().filter(|(way, _)| *way == Direction::Sent).map(|(_, text)| text).collect();
+    let methods = ["server/discover", "initialize", "notifications/initialized"];
+    assert_eq!(sent.len(), methods.len());
+    for (text, method) in sent.iter().zip(methods) {
+        let method = format!("\"method\":\"{method}\"");
+        let is_whole = text.starts_with('{') && text.ends_with('}');
+        assert!(is_whole && text.matches(&method).count() == 1, "{method} {}", text.len());
+    }
     std::fs::remove_file(starts).unwrap();
 }
 

@@ -26,7 +26,7 @@ const BACKLOG: usize = 16 << 20;
 /// The time to read on after the server has closed its stdin: its last messages may explain why.
 const LAST_WORDS: Millis = 500;
 
-/// The time to wait for the exit status, so that an error can name it.
+/// The time to learn how the process ended: for its exit status, so that an error can name it, and its last lines.
 const LEARN: Duration = Duration::from_millis(200);
 
 /// Options of a child process: how it is started and stopped.
@@ -123,7 +123,7 @@ impl<'m> Child<'m> {
 
     /// Starts the process once more if it has ended at the probe. Returns whether it runs.
     fn start_again(&mut self) -> bool {
-        if self.gone == Some(ExitReason::Closed) || !self.session.give_up_probe() {
+        if self.ended.is_some() || !self.session.give_up_probe() {
             return false;
         }
         self.shut_down();
@@ -159,12 +159,12 @@ impl<'m> Child<'m> {
         let ended = self.shut_down();
         self.ended = Some(ended);
         self.gone.get_or_insert(ExitReason::Closed);
-        self.session.end_of_input();
         ended
     }
 
     fn shut_down(&mut self) -> ChildExit {
         if let Some(status) = self.process.status() {
+            self.drain(LEARN);
             return ChildExit::new(Some(status), StopSignal::None);
         }
         self.write();
@@ -301,10 +301,7 @@ impl<'m> Transport<'m> for Child<'m> {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         let write = !self.session.pending().is_empty();
         let wants = Wants { read: self.gone.is_none() && self.wants_more(), write };
-        let last_words = match self.input_broke {
-            Some(_) if self.gone.is_none() => Duration::from_millis(LAST_WORDS),
-            _ => Duration::MAX,
-        };
+        let last_words = self.input_broke.map_or(Duration::MAX, |_| Duration::from_millis(LAST_WORDS));
         self.pipes.wait(wants, &self.process, at_most.min(last_words))
     }
 
@@ -316,9 +313,7 @@ impl<'m> Transport<'m> for Child<'m> {
         let known = match self.gone.filter(|_| why == TransportError::Closed) {
             None => String::new(),
             Some(gone) => {
-                if gone != ExitReason::Closed {
-                    self.drain(LEARN);
-                }
+                self.drain(LEARN);
                 gone.explain(&self.program, self.process.status())
             }
         };
@@ -352,13 +347,23 @@ mod tests {
     use crate::client::{Client, Ignore, Stderr};
     use mcp_sansio::client::Request;
     use mcp_sansio::revision::Revision;
+    use mcp_sansio::sink::MessageKind;
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
+    /// The longest time for any step. None comes near it.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
     fn start(script: &str) -> Child<'static> {
+        start_with(script, Stderr::Null)
+    }
+
+    fn start_with(script: &str, stderr: Stderr) -> Child<'static> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        let options = ChildOptions::new().stderr(Stderr::Null);
+        let options = ChildOptions::new().stderr(stderr);
         let options = options.close_time(Duration::from_millis(50)).terminate_time(Duration::from_millis(50));
         Child::spawn_with(command, &PROFILE, options).unwrap()
     }
@@ -398,5 +403,99 @@ mod tests {
         }
         let pending = child.session.pending().len();
         assert!(pending < BACKLOG + (1 << 20), "{pending} bytes");
+    }
+
+    /// The process has ended, and nothing of its stderr was read yet.
+    #[test]
+    fn the_last_lines_of_a_process_that_has_ended_are_read() {
+        for is_closed in [false, true] {
+            let lines = Rc::new(RefCell::new(Vec::new()));
+            let sink = lines.clone();
+            let stderr =
+                Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(String::from_utf8_lossy(line).into_owned())));
+            let mut child = start_with("echo 'out of cheese' >&2; printf 'and bread' >&2; exit 3", stderr);
+            assert!(child.process.wait(PATIENCE).is_some());
+            if is_closed {
+                let ended = child.end();
+                assert_eq!((ended.after, ended.status.and_then(|status| status.code())), (StopSignal::None, Some(3)));
+            } else {
+                child.gone = Some(ExitReason::Process);
+                let text = child.explain(TransportError::Closed);
+                assert!(text.contains("exit status: 3") && text.contains("out of cheese\nand bread"), "{text}");
+            }
+            assert_eq!(*lines.borrow(), ["out of cheese", "and bread"]);
+        }
+    }
+
+    /// A server that has closed its stdin can still say why, for a limited time. What was to be written is dropped.
+    #[test]
+    fn a_closed_stdin_leaves_time_for_the_last_words() {
+        let mut child = start("exec 0<&-; exec sleep 20");
+        let begun = Instant::now();
+        while child.pipes.write(b"\n").is_ok() {
+            assert!(begun.elapsed() < PATIENCE, "it does not close its stdin");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.link().client.connect_as(Revision::V2026_07_28);
+        child.link().send(&Request::call("any")).unwrap();
+        child.run(1_000, &mut Ignore).unwrap();
+        assert!(child.input_broke == Some(1_000) && child.session.pending().is_empty());
+        let end = 1_000 + LAST_WORDS;
+        for (now, gone) in [(1_000, None), (end - 1, None), (end, Some(ExitReason::Input))] {
+            child.run(now, &mut Ignore).unwrap();
+            assert_eq!(child.gone, gone, "at {now}");
+        }
+    }
+
+    /// The output is not waited for while too many answers are pending, or after the loss of the connection.
+    #[test]
+    fn output_that_is_not_wanted_ends_no_wait() {
+        let mut child = start_with("echo hello; echo ready >&2; exec sleep 20", Stderr::Keep);
+        while child.log.last_words() != "ready" {
+            child.pipes.wait(Wants { read: false, write: false }, &child.process, PATIENCE).unwrap();
+            assert!(child.pipes.read_errors(&mut child.log), "it does not begin");
+        }
+        let out = child.session.link().out;
+        out.begin(MessageKind::Notification).unwrap();
+        out.put(&vec![b' '; BACKLOG]).unwrap();
+        out.end();
+        child.owed = BACKLOG;
+        assert!(!child.wants_more());
+        child.wait(Duration::ZERO).unwrap();
+        assert!(!child.pipes.has_more());
+        child.owed = BACKLOG - 1;
+        assert!(child.wants_more());
+        child.gone = Some(ExitReason::Input);
+        child.wait(Duration::ZERO).unwrap();
+        assert!(!child.pipes.has_more());
+        child.gone = None;
+        child.wait(Duration::ZERO).unwrap();
+        assert!(child.pipes.has_more());
+    }
+
+    /// A client that was closed opens no connection, neither during the probe nor after its server has ended by itself.
+    #[test]
+    fn a_client_that_was_closed_starts_no_process() {
+        for ends_itself in [false, true] {
+            let mut child = start(if ends_itself { "exit 3" } else { "exec sleep 20" });
+            let (id, begun) = (child.id(), Instant::now());
+            if ends_itself {
+                while child.gone.is_none() {
+                    assert!(begun.elapsed() < PATIENCE, "it does not end");
+                    child.wait(Duration::from_millis(50)).unwrap();
+                    child.run(0, &mut Ignore).unwrap();
+                }
+            } else {
+                child.link().client.connect();
+                child.run(0, &mut Ignore).unwrap();
+                assert!(child.engine().is_opening());
+            }
+            child.end();
+            child.link().client.connect();
+            for _ in 0..3 {
+                child.run(0, &mut Ignore).unwrap();
+            }
+            assert!(child.id() == id && !child.engine().is_opening());
+        }
     }
 }

@@ -633,7 +633,14 @@ mod tests {
         two.link().send(&Request::list_tools()).unwrap();
         two.request(&Request::call("any")).unwrap();
         assert_eq!(two.transport.seen, "initialize notifications/initialized tools/list tools/call ");
+        // The same for a wait whose outcome is there already.
+        let token = two.send(&Request::list_tools()).unwrap();
+        two.link().send(&Request::call("any")).unwrap();
+        two.transport.seen.clear();
+        two.wait(token).unwrap();
+        assert_eq!(two.transport.seen, "tools/call ");
     }
+
     const OPENING: &str = "initialize notifications/initialized ";
 
     /// The first request waits until the server can send requests too, also if the connection was opened through the handle.

@@ -52,8 +52,8 @@ mod poll {
 
     /// A pipe to read from.
     #[derive(Debug)]
-    struct Source {
-        pipe: Option<File>,
+    struct Source<P = File> {
+        pipe: Option<P>,
         /// There may be something to read.
         ready: bool,
     }
@@ -160,7 +160,7 @@ mod poll {
         }
     }
 
-    impl Source {
+    impl<P: Read> Source<P> {
         fn read(&mut self, space: &mut [u8]) -> Got {
             let Some(pipe) = &mut self.pipe else { return Got::End };
             if !self.ready {
@@ -179,8 +179,36 @@ mod poll {
                 }
                 _ => {}
             }
-            self.pipe = None;
+            *self = Source { pipe: None, ready: false };
             Got::End
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// A pipe whose reads fail.
+        struct Failing(ErrorKind);
+
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(self.0.into())
+            }
+        }
+
+        /// After a signal there may still be something to read.
+        #[test]
+        fn errors_of_a_pipe_that_are_its_end_and_others() {
+            for (kind, got, ready) in [
+                (ErrorKind::Interrupted, Got::Nothing, true),
+                (ErrorKind::WouldBlock, Got::Nothing, false),
+                (ErrorKind::ConnectionReset, Got::End, false),
+            ] {
+                let mut source = Source { pipe: Some(Failing(kind)), ready: true };
+                assert_eq!((source.read(&mut [0; 4]), source.ready), (got, ready), "{kind:?}");
+                assert_eq!(source.pipe.is_none(), got == Got::End, "{kind:?}");
+            }
         }
     }
 }
@@ -291,10 +319,7 @@ mod threads {
             match input.try_send(bytes.to_vec()) {
                 Ok(()) => Ok(bytes.len()),
                 Err(TrySendError::Full(_)) => Ok(0),
-                Err(TrySendError::Disconnected(_)) => {
-                    self.input = None;
-                    Err(ErrorKind::BrokenPipe.into())
-                }
+                Err(TrySendError::Disconnected(_)) => Err(ErrorKind::BrokenPipe.into()),
             }
         }
 
@@ -333,8 +358,7 @@ mod threads {
                 log.take(&chunk);
                 let _ = inbox.leave[1].try_send(());
             }
-            if inbox.errors_ended {
-                inbox.errors_ended = false;
+            if std::mem::take(&mut inbox.errors_ended) {
                 log.end();
             }
             any
@@ -350,7 +374,6 @@ mod threads {
 
         pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
             let inbox = &mut self.messages;
-            inbox.sort();
             if (wants.read && !inbox.output.is_empty()) || !inbox.errors.is_empty() {
                 return Ok(());
             }
@@ -375,6 +398,43 @@ mod threads {
                 Message::Errors(Some(chunk)) => self.errors.push_back(chunk),
                 Message::Errors(None) => self.errors_ended = true,
                 Message::Written => {}
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// A pipe whose reads return these one after the other.
+        struct Scripted(VecDeque<io::Result<&'static [u8]>>);
+
+        impl Read for Scripted {
+            fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+                self.0.pop_front().unwrap_or(Ok(b""))?.read(space)
+            }
+        }
+
+        /// A signal ends no pipe, and any other error does.
+        #[test]
+        fn a_pipe_is_read_to_its_end_or_its_error() {
+            let pieces = || [Err(ErrorKind::Interrupted.into()), Ok(&b"one"[..]), Err(ErrorKind::Interrupted.into())];
+            for fails in [false, true] {
+                let ends = if fails { Err(ErrorKind::ConnectionReset.into()) } else { Ok(&b""[..]) };
+                let script = pieces().into_iter().chain([Ok(&b"two"[..]), ends, Ok(&b"three"[..])]).collect();
+                let ((to, from), (leave, may)) = (channel(), sync_channel(AHEAD));
+                for _ in 0..AHEAD {
+                    leave.send(()).unwrap();
+                }
+                reading(Some(Scripted(script)), to, may, Message::Errors).unwrap();
+                let chunks: Vec<_> = from
+                    .iter()
+                    .map(|message| match message {
+                        Message::Errors(chunk) => chunk,
+                        _ => panic!("another pipe"),
+                    })
+                    .collect();
+                assert_eq!(chunks, [Some(b"one".to_vec()), Some(b"two".to_vec()), None]);
             }
         }
     }
@@ -474,11 +534,12 @@ mod tests {
 
     macro_rules! last_words {
         ($name:ident, $pipes:ty) => {
-            /// Bytes written to stderr before the end are read after it, also if the output is not read.
+            /// Bytes written before the end are read after it, without a wait, and those of stderr also if the output is
+            /// not read.
             #[test]
             fn $name() {
                 let mut command = Command::new("/bin/sh");
-                command.args(["-c", "echo 'out of cheese' >&2"]);
+                command.args(["-c", "echo 'out of cheese' >&2; echo sorry"]);
                 command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
                 let mut child = command.spawn().unwrap();
                 let mut pipes = <$pipes>::new(&mut child).unwrap();
@@ -493,12 +554,52 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(2));
                 }
                 assert_eq!(log.last_words(), "out of cheese");
+                let mut space = [0; 8];
+                while pipes.read(&mut space) == Got::Nothing {
+                    assert!(begun.elapsed() < Duration::from_secs(20));
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                assert_eq!(&space[..6], b"sorry\n");
+                assert!(pipes.may_have_ended());
             }
         };
     }
 
     last_words!(last_words_in_one_thread, super::poll::Pipes);
     last_words!(last_words_from_a_thread, super::threads::Pipes);
+
+    macro_rules! unread {
+        ($name:ident, $pipes:ty) => {
+            /// What was not read yet ends every wait for it at once.
+            #[test]
+            fn $name() {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", "echo 1234567; read line; echo words >&2; read line"]);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let mut process = Process::new(child);
+                let mut log = Log::new(Stderr::Keep);
+                let (wants, long) = (Wants { read: true, write: false }, Duration::from_secs(60));
+                let begun = Instant::now();
+                for _ in 0..2 {
+                    pipes.wait(wants, &process, long).unwrap();
+                    assert_eq!(pipes.read(&mut [0; 4]), Got::Bytes(4));
+                }
+                pipes.write(b"\n").unwrap();
+                // The first of these may end because the line was written.
+                for _ in 0..3 {
+                    pipes.wait(Wants { read: false, write: false }, &process, long).unwrap();
+                }
+                assert!(pipes.read_errors(&mut log) && log.last_words() == "words");
+                pipes.close_input();
+                assert!(process.wait(long).is_some() && begun.elapsed() < long / 2);
+            }
+        };
+    }
+
+    unread!(unread_in_one_thread, super::poll::Pipes);
+    unread!(unread_by_threads, super::threads::Pipes);
 
     macro_rules! no_newline {
         ($name:ident, $pipes:ty) => {
@@ -528,6 +629,30 @@ mod tests {
 
     no_newline!(no_newline_in_one_thread, super::poll::Pipes);
     no_newline!(no_newline_from_a_thread, super::threads::Pipes);
+
+    /// A wait for stderr says nothing about the output, nor about the process.
+    #[test]
+    fn only_what_is_ready_counts_as_ready() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo hello; echo words >&2; exec 1>&-; read line; exec sleep 20"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
+        let mut process = Process::new(child);
+        let long = Duration::from_secs(60);
+        pipes.wait(Wants { read: false, write: false }, &process, long).unwrap();
+        assert!(!pipes.has_more() && !pipes.may_have_ended());
+        assert!(pipes.read_errors(&mut Log::new(Stderr::Keep)));
+        // The output has ended: it is not waited for any more.
+        let wants = Wants { read: true, write: true };
+        while pipes.read(&mut [0; 4]) != Got::End {
+            pipes.wait(Wants { read: true, write: false }, &process, long).unwrap();
+        }
+        assert!(!pipes.has_more());
+        pipes.wait(wants, &process, long).unwrap();
+        assert!(!pipes.has_more() && !pipes.may_have_ended());
+        process.kill();
+    }
 
     /// The end of the process ends the wait, also while another process holds its pipes open, on systems that report it.
     #[cfg(any(target_os = "linux", target_os = "android"))]
