@@ -27,7 +27,7 @@ use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::rustls;
 use mcp_sansio_blocking::client::{
     ChallengeAnswer, Client, ClientEvent, ClientHandle, ClientOptions, Direction, Http, HttpClientConfig, HttpOptions,
-    Ignore, OwnedResult,
+    Ignore, OwnedResult, Transport,
 };
 use mcp_sansio_blocking::http::{HttpServer, HttpServerOptions, Stopper};
 use scripted::{Scripted, answer, id, json, scripted, send, stream, until_gone};
@@ -703,6 +703,38 @@ fn a_server_without_memory() {
         assert!(soon(|| client.request(&Request::list_tools())).is_err());
     }
     assert!(server.requests.lock().unwrap().len() < 50);
+}
+
+/// A server that refuses the stream for its own requests is not waited for any longer.
+#[test]
+fn a_stream_that_is_refused_delays_nothing() {
+    let server = scripted(|_, request, socket| {
+        if !legacy(request, socket) {
+            send(socket, &json(&answer(request)));
+        }
+    });
+    let options = HttpOptions::new().settle_time(SOON * 20);
+    let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
+    soon(|| client.connect().map(drop).unwrap());
+    assert!(server.was_asked("GET "));
+    soon(|| client.request(&call()).unwrap());
+}
+
+/// A transport that was closed can connect once more.
+#[test]
+fn a_connection_is_opened_again_after_its_end() {
+    let server = start("127.0.0.1:0");
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+        for _ in 0..2 {
+            assert_eq!(soon(|| client.connect().unwrap().revision()), revision);
+            soon(|| client.request(&Request::list_tools()).unwrap());
+            client.transport().close();
+            let error = client.request(&Request::list_tools()).unwrap_err();
+            assert_eq!(error.lost(), Some(TransportError::Closed), "{error}");
+        }
+    }
 }
 
 /// Closing the client ends the session first.

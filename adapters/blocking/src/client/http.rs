@@ -24,6 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::pipes::Got;
 use super::tcp::{self, Connecting, Dialed};
 use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Ignore, Trace, Transport};
+use crate::millis_since;
 use crate::pump::Pump;
 
 /// The time for the `DELETE` that ends the session when the client is closed.
@@ -77,7 +78,6 @@ pub struct Http<'m> {
     outer: Outer,
     /// The error of the last connection that could not be made.
     trouble: String,
-    started: Instant,
     time: Millis,
     /// The last turn has taken an event, and more of the same bytes may follow.
     took: bool,
@@ -206,7 +206,6 @@ impl<'m> Http<'m> {
             settle: parts.settle_time,
             outer: Outer::default(),
             trouble: String::new(),
-            started: Instant::now(),
             time: 0,
             took: false,
             #[cfg(feature = "tls")]
@@ -316,11 +315,13 @@ impl<'m> Http<'m> {
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
                 SocketAction::Connect(slot) => match self.dial() {
-                    Ok(Carrier::Local(socket)) => {
-                        self.sockets[slot].link = Carrier::Local(socket);
-                        self.web.remote().connected(slot);
+                    Ok(link) => {
+                        let is_up = matches!(link, Carrier::Local(_));
+                        self.sockets[slot] = Socket { link, ready: false };
+                        if is_up {
+                            self.web.remote().connected(slot);
+                        }
                     }
-                    Ok(link) => self.sockets[slot].link = link,
                     Err(error) => self.no_connection(slot, &error),
                 },
             }
@@ -385,7 +386,6 @@ impl<'m> Http<'m> {
             #[cfg(feature = "tls")]
             Carrier::Secure(mut tls) => {
                 if !tls.is_up() {
-                    self.sockets[slot].ready = false;
                     match tls.handshake() {
                         Ok(false) => return self.keep(slot, Carrier::Secure(tls), Ok(false)),
                         Ok(true) => self.web.remote().connected(slot),
@@ -422,14 +422,12 @@ impl<'m> Http<'m> {
                 self.sockets[slot].link = link;
                 any
             }
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && error.get_ref().is_none() => {
-                self.sockets[slot] = Socket::default();
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.web.remote().closed(slot);
                 true
             }
             Err(error) => {
                 self.trouble = error.to_string();
-                self.sockets[slot] = Socket::default();
                 self.web.remote().failed(slot);
                 true
             }
@@ -470,6 +468,21 @@ impl<'m> Http<'m> {
             }
         }
         Ok(any)
+    }
+
+    /// Ends the session, if there is one, and waits at most this time for the answer.
+    fn end_session(&mut self, at_most: Duration) {
+        let begun = Instant::now();
+        self.web.end();
+        while !self.web.is_over() {
+            let now = self.time + millis_since(begun);
+            let more = self.web.run(now, &mut Ignore, &mut self.outer) || self.carry();
+            let left = at_most.saturating_sub(begun.elapsed());
+            let due = self.web.next_deadline().map(|due| Duration::from_millis(due.saturating_sub(now)));
+            if left.is_zero() || (!more && self.wait(due.map_or(left, |due| due.min(left))).is_err()) {
+                break;
+            }
+        }
     }
 }
 
@@ -597,18 +610,7 @@ impl<'m> Transport<'m> for Http<'m> {
     }
 
     fn close(&mut self) -> Option<ChildExit> {
-        let end = Instant::now() + GOODBYE;
-        let base = self.started.elapsed();
-        let mut going = self.web.end();
-        while going && !self.web.is_over() {
-            let now = self.time + (self.started.elapsed() - base).as_millis() as Millis;
-            let more = self.web.run(now, &mut Ignore, &mut self.outer) || self.carry();
-            let left = end.saturating_duration_since(Instant::now());
-            going = !left.is_zero();
-            if !more && going && self.wait(left).is_err() {
-                break;
-            }
-        }
+        self.end_session(GOODBYE);
         self.web.remote().shut_down();
         self.sockets = Default::default();
         self.web.client().end_of_input();
@@ -664,6 +666,291 @@ mod tests {
     }
 }
 
+#[cfg(all(test, feature = "tls", target_os = "linux"))]
+use super::rustls;
+#[cfg(all(test, feature = "tls", target_os = "linux"))]
+#[path = "../../../../tests/remote/secured.rs"]
+mod secured;
+
+#[cfg(all(test, feature = "tls", target_os = "linux"))]
+mod secure {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use super::secured::{CERTIFICATE, secured, trusting};
+    use super::*;
+
+    /// A TLS connection reads during its handshake, and waits for room whenever it has bytes left to send.
+    #[test]
+    fn the_events_that_a_tls_connection_waits_for() {
+        // Takes no bytes, so that neither does the TLS before it.
+        let inner = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = secured(inner.local_addr().unwrap());
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let connector = TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
+        let mut tls = connector.wrap(socket).unwrap();
+        let begun = Instant::now();
+        assert_eq!(tls_wants(&tls), PollFlags::IN | PollFlags::OUT);
+        while !tls.handshake().unwrap() {
+            assert_eq!(tls_wants(&tls), PollFlags::IN);
+            assert!(begun.elapsed() < Duration::from_secs(20), "it is not up");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(tls_wants(&tls), PollFlags::empty());
+        while !tls.wants_write() {
+            tls.write_all(&[0; 8192]).unwrap();
+            assert!(begun.elapsed() < Duration::from_secs(20), "there is always room");
+        }
+        assert_eq!(tls_wants(&tls), PollFlags::OUT);
+    }
+}
+
+/// A client over a stream whose other end the test has, so that nothing depends on another thread.
+#[cfg(all(test, target_os = "linux"))]
+mod stream {
+    use std::cell::Cell;
+    use std::io::{ErrorKind, Read, Write};
+
+    use super::*;
+    use crate::client::Client;
+    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::revision::{Revision, Revisions};
+    use mcp_sansio_http::client::HttpClientConfig;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+    static OLDER: ClientInfo<'static> =
+        ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
+
+    /// The longest time for any step. None comes near it.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    const NEWS: &str = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+
+    fn open(profile: &'static ClientInfo<'static>, options: HttpOptions) -> (Http<'static>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        for socket in [&ours, &theirs] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        (Http::of(options.open_stream().unwrap(), profile, Some(ours)), theirs)
+    }
+
+    /// Returns a client of 2026-07-28 that has sent a request, and the server's end.
+    fn asked() -> (Http<'static>, UnixStream) {
+        let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
+        http.link().client.connect_as(Revision::V2026_07_28);
+        http.link().send(&Request::call("any")).unwrap();
+        run(&mut http, 0, &mut Ignore);
+        assert!(heard(&mut server).starts_with("POST /mcp HTTP/1.1\r\n"));
+        (http, server)
+    }
+
+    /// Lets the client do all that it can without waiting.
+    fn run(http: &mut Http<'_>, now: Millis, handler: &mut dyn ClientHandler) {
+        http.wait(Duration::ZERO).unwrap();
+        let turns = (0..100).take_while(|_| http.run(now, handler).unwrap()).count();
+        assert!(turns < 100, "a busy loop");
+    }
+
+    /// Returns the text that the client has sent.
+    fn heard(server: &mut UnixStream) -> String {
+        let mut bytes = Vec::new();
+        assert_eq!(server.read_to_end(&mut bytes).unwrap_err().kind(), ErrorKind::WouldBlock);
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn says(server: &mut UnixStream, text: &str) {
+        server.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Returns the bytes that wait for the client.
+    fn unread(http: &Http<'_>) -> u64 {
+        let Carrier::Local(socket) = &http.sockets[0].link else { panic!("it is not connected") };
+        rustix::io::ioctl_fionread(socket).unwrap()
+    }
+
+    /// One read may bring several messages: the handler gets all of them before the next read.
+    #[test]
+    fn messages_are_handled_before_more_is_read() {
+        let (mut http, mut server) = asked();
+        let seen = Cell::new(0);
+        let mut handler = |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| seen.set(seen.get() + 1);
+        says(&mut server, &format!("{STREAM}{NEWS}{NEWS}"));
+        http.wait(Duration::ZERO).unwrap();
+        assert!(http.run(0, &mut handler).unwrap());
+        assert_eq!(seen.get(), 1);
+        says(&mut server, NEWS);
+        http.wait(Duration::ZERO).unwrap();
+        http.run(0, &mut handler).unwrap();
+        assert_eq!((seen.get(), unread(&http)), (2, NEWS.len() as u64));
+        for _ in 0..2 {
+            run(&mut http, 0, &mut handler);
+        }
+        assert_eq!((seen.get(), unread(&http)), (3, 0));
+    }
+
+    /// A socket that has bytes, and takes all that are written.
+    struct Socketlike(Vec<u8>);
+
+    impl Read for Socketlike {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(space.len());
+            space[..n].copy_from_slice(&self.0[..n]);
+            self.0.drain(..n);
+            if n == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(n) }
+        }
+    }
+
+    impl Write for Socketlike {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A read that leaves room has taken all that there was, except over TLS. There is one read in a turn.
+    #[test]
+    fn a_socket_is_not_read_again_for_nothing() {
+        for holds_more in [false, true] {
+            for fills in [false, true] {
+                let (mut http, _server) = asked();
+                let room = http.web.remote().space(0).len();
+                let head = b"HTTP/1.1 200 OK\r\nX: ";
+                let mut socket = Socketlike(head.to_vec());
+                socket.0.resize(if fills { room + 1 } else { room - 1 }, b'x');
+                http.sockets[0].ready = true;
+                assert!(http.move_bytes(0, &mut socket, holds_more).unwrap());
+                assert_eq!((http.sockets[0].ready, socket.0.len()), (fills || holds_more, usize::from(fills)));
+            }
+        }
+        let (mut http, _server) = asked();
+        http.sockets[0].ready = true;
+        assert!(!http.move_bytes(0, &mut Socketlike(Vec::new()), false).unwrap());
+        assert!(!http.sockets[0].ready);
+    }
+
+    /// A large request goes out as the server takes it. Then nothing is waited for but the answer.
+    #[test]
+    fn a_wait_ends_when_there_is_room_for_more() {
+        let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(2 << 20));
+        let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
+        http.link().client.connect_as(Revision::V2026_07_28);
+        http.link().send(&Request::call("any").arguments(&Raw::parse(large.as_bytes()).unwrap())).unwrap();
+        let (begun, mut taken, mut waits) = (Instant::now(), 0, 0);
+        run(&mut http, 0, &mut Ignore);
+        while !http.web.remote().pending(0).is_empty() {
+            taken += heard(&mut server).len();
+            http.wait(PATIENCE).unwrap();
+            run(&mut http, 0, &mut Ignore);
+            waits += 1;
+        }
+        taken += heard(&mut server).len();
+        assert!(waits > 0 && taken > 2 << 20 && begun.elapsed() < PATIENCE / 2, "{waits} {taken}");
+        let (begun, time) = (Instant::now(), Duration::from_millis(20));
+        http.wait(time).unwrap();
+        assert!(begun.elapsed() >= time);
+    }
+
+    /// A body without a length ends with its connection, if that ends in order.
+    #[test]
+    fn a_reset_is_no_end_of_an_answer() {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#;
+        for is_reset in [false, true] {
+            let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
+            http.link().client.connect_as(Revision::V2026_07_28);
+            let mut client = Client::new(http, Ignore);
+            let token = client.send(&Request::call("any")).unwrap();
+            if !is_reset {
+                heard(&mut server);
+            }
+            says(&mut server, &format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{answer}"));
+            // The system resets a connection with unread bytes.
+            drop(server);
+            match client.wait(token) {
+                Ok(answer) => assert!(!is_reset, "{answer:?}"),
+                Err(error) => {
+                    assert!(is_reset && error.lost() == Some(TransportError::Broken), "{error}");
+                    assert!(error.to_string().to_lowercase().contains("reset"), "{error}");
+                }
+            }
+        }
+    }
+
+    /// Returns a client with a session, and the server's end.
+    fn session(options: HttpOptions, now: Millis) -> (Http<'static>, UnixStream) {
+        let (mut http, mut server) = open(&OLDER, options);
+        http.link().client.connect();
+        run(&mut http, now, &mut Ignore);
+        assert!(heard(&mut server).contains("\"initialize\""));
+        let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}}"#;
+        let head = "HTTP/1.1 200 OK\r\nMcp-Session-Id: s\r\nContent-Type: application/json\r\nContent-Length:";
+        says(&mut server, &format!("{head} {}\r\n\r\n{body}", body.len()));
+        run(&mut http, now, &mut Ignore);
+        assert!(heard(&mut server).contains("notifications/initialized"));
+        says(&mut server, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+        run(&mut http, now, &mut Ignore);
+        assert_eq!(http.session(), Some("s"));
+        (http, server)
+    }
+
+    /// A session ends when the server has answered its `DELETE`, and not later.
+    #[test]
+    fn the_end_of_a_session_is_answered() {
+        let (mut http, mut server) = session(HttpOptions::new(), 0);
+        server.set_nonblocking(false).unwrap();
+        let thread = std::thread::spawn(move || {
+            let (mut text, mut bytes) = (String::new(), [0; 1024]);
+            while !text.contains("\r\n\r\n") {
+                let n = server.read(&mut bytes).unwrap();
+                text.push_str(std::str::from_utf8(&bytes[..n]).unwrap());
+            }
+            says(&mut server, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            (text, server)
+        });
+        let begun = Instant::now();
+        http.end_session(PATIENCE);
+        assert!(begun.elapsed() < PATIENCE / 2);
+        let (text, _server) = thread.join().unwrap();
+        assert!(text.starts_with("DELETE /mcp "), "{text}");
+        // There is no session any more.
+        http.end_session(PATIENCE);
+        assert!(begun.elapsed() < PATIENCE / 2);
+    }
+
+    /// The server does not answer: the client goes on after its time, or after the time of a reply.
+    #[test]
+    fn the_end_of_a_session_is_not_waited_for_without_end() {
+        let short = Duration::from_millis(20);
+        for (reply_time, at_most) in [(600_000, short), (20, PATIENCE)] {
+            let options = HttpOptions::new().config(HttpClientConfig::DEFAULT.reply_time(reply_time));
+            let (mut http, mut server) = session(options, 1_000_000);
+            let begun = Instant::now();
+            http.end_session(at_most);
+            assert!(begun.elapsed() >= short && begun.elapsed() < PATIENCE / 2);
+            assert!(heard(&mut server).starts_with("DELETE /mcp "));
+        }
+    }
+
+    /// Whoever waits for an answer learns that the client was closed, and so does the server.
+    #[test]
+    fn closing_ends_the_connection_and_its_requests() {
+        let (mut http, mut server) = asked();
+        http.close();
+        assert_eq!(server.read(&mut [0; 8]).unwrap(), 0);
+        let mut lost = Vec::new();
+        run(&mut http, 0, &mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Done { outcome: Err(failure), .. } = event {
+                lost.push(format!("{failure:?}"));
+            }
+        });
+        assert!(lost.len() == 1 && lost[0].contains("Closed"), "{lost:?}");
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod connections {
     use std::io::{Read, Write};
@@ -671,7 +958,7 @@ mod connections {
 
     use super::*;
     use crate::client::Client;
-    use mcp_sansio::client::Request;
+    use mcp_sansio::client::{ClientEvent, Request};
     use mcp_sansio::revision::Revision;
     use mcp_sansio_host::HttpOrigin;
 
@@ -701,6 +988,65 @@ mod connections {
         let error = client.request(&Request::list_tools()).unwrap_err();
         assert_eq!(error.lost(), Some(TransportError::Unreachable), "{error}");
         assert_eq!(tried_first(&mut client), first);
+    }
+
+    /// There is nothing to wait for when a connection cannot be made at all.
+    #[test]
+    fn a_failure_to_connect_is_reported_without_a_wait() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let mut http = Http::new("unix:/nowhere/to/be/found", &PROFILE).unwrap();
+        http.link().client.connect();
+        let mut seen = Vec::new();
+        let mut handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| seen.push(format!("{event:?}"));
+        let turns = (0..100).take_while(|_| http.run(0, &mut handler).unwrap()).count();
+        assert!(turns < 100 && seen.len() == 1 && seen[0].starts_with("Unconnected"), "{seen:?}");
+        let why = http.explain(TransportError::Unreachable);
+        assert!(why.contains("/nowhere/to/be/found"), "{why}");
+    }
+
+    /// An address that does not answer has a limited time, whatever else there is to wait for.
+    #[test]
+    fn connecting_takes_a_limited_time() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let full = UnixStream::pair().unwrap();
+        full.0.set_nonblocking(true).unwrap();
+        while (&full.0).write(&[0; 4096]).is_ok() {}
+        let mut http = Http::new("http://127.0.0.1:9/mcp", &PROFILE).unwrap();
+        let (begun, each) = (Instant::now(), Duration::from_millis(20));
+        http.sockets[0].link = Carrier::Connecting(Connecting::stuck(full.0.into(), each));
+        http.wait(Duration::from_secs(60)).unwrap();
+        assert!(begun.elapsed() >= each && begun.elapsed() < Duration::from_secs(30));
+        assert!(http.carry_one(0) && matches!(http.sockets[0].link, Carrier::None));
+        assert!(http.trouble.contains("127.0.0.1:9: "), "{}", http.trouble);
+    }
+
+    /// The server has closed a connection that was not in use: the next request goes over another one.
+    #[test]
+    fn a_connection_that_was_closed_while_idle_is_replaced() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let path = std::env::temp_dir().join(format!("mcp-idle-blocking-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let (closed, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for (socket, id) in listener.incoming().zip(1..) {
+                let (mut socket, mut bytes) = (socket.unwrap(), [0; 4096]);
+                let _ = socket.read(&mut bytes).unwrap();
+                let body =
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"resultType":"complete"}}}}"#);
+                let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+                socket.write_all(format!("HTTP/1.1 200 OK\r\n{head}{body}").as_bytes()).unwrap();
+                drop(socket);
+                let _ = closed.send(());
+            }
+        });
+        let mut client = Client::new(Http::new(&format!("unix:{}", path.display()), &PROFILE).unwrap(), Ignore);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        for _ in 0..3 {
+            client.request(&Request::call("any")).unwrap();
+            told.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
+        std::fs::remove_file(path).unwrap();
     }
 
     /// Room to write counts only for a socket that is connecting: each turn tries to write anyway.

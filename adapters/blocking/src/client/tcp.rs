@@ -121,6 +121,15 @@ pub(super) fn write(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> 
 }
 
 #[cfg(test)]
+impl Connecting {
+    /// Makes a connection that waits until `socket` can be written to, and has no other address to try.
+    pub(super) fn stuck(socket: OwnedFd, each: Duration) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        Connecting { addresses: Vec::new().into_iter(), address, socket, each, until: Instant::now() + each }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
