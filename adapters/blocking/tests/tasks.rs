@@ -149,12 +149,10 @@ fn waiting_is_rest() {
 /// A notification ends the wait for the next poll, which would take an hour.
 #[test]
 fn a_notification_is_as_good_as_a_poll() {
-    let state =
-        |status: &str| format!(r#""taskId":"t","status":"{status}","createdAt":"","lastUpdatedAt":"","ttlMs":null"#);
-    let got = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete",{}}}}}"#, state("working"));
+    let got = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete",{}}}}}"#, state("t", "working"));
     let completed = format!(
         r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{},"result":{{"content":[{{"type":"text","text":"4"}}]}}}}}}"#,
-        state("completed")
+        state("t", "completed")
     );
     let other = completed.replace("\"t\"", "\"u\"");
     let mut command = Command::new("/bin/sh");
@@ -164,6 +162,76 @@ fn a_notification_is_as_good_as_a_poll() {
     client.connect_as(Revision::V2026_07_28).unwrap();
     let mut task = TaskFollower::resume(TaskHandle::new("t", Revision::V2026_07_28), limits);
     assert_eq!(text(&mut client, &mut task), "4");
+}
+
+/// The result of `tasks/get` or the params of a notification.
+fn state(id: &str, status: &str) -> String {
+    format!(r#""taskId":"{id}","status":"{status}","createdAt":"","lastUpdatedAt":"","ttlMs":null"#)
+}
+
+/// Returns a shell command that answers the request with this id.
+fn answers(id: u32, result: &str) -> String {
+    format!(r#"echo '{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete",{result}}}}}'"#)
+}
+
+/// Returns a client of a server that is a shell script.
+fn scripted(script: &str) -> Client<'static, Child<'static>, Ignore> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    let mut client = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
+    client.connect_as(Revision::V2026_07_28).unwrap();
+    client
+}
+
+fn followed(id: &str, limits: FollowLimits) -> TaskFollower {
+    TaskFollower::resume(TaskHandle::new(id, Revision::V2026_07_28), limits)
+}
+
+/// A notification about the task that was followed last is kept until it is followed again.
+#[test]
+fn a_notification_between_two_looks_is_kept() {
+    let completed = |id| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks","params":{{{},"result":{{"content":[{{"type":"text","text":"{id}"}}]}}}}}}"#,
+            state(id, "completed")
+        )
+    };
+    let mut client = scripted(&format!(
+        "read -r line; {}; read -r line; {}; read -r line; echo '{}'; echo '{}'; {}; cat >/dev/null",
+        answers(1, &state("t", "working")),
+        answers(2, &state("u", "working")),
+        completed("u"),
+        completed("t"),
+        answers(3, r#""content":[]"#),
+    ));
+    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).at_most(36_000_000);
+    let [mut t, mut u] = ["t", "u"].map(|id| followed(id, limits));
+    for task in [&mut t, &mut u] {
+        assert!(matches!(event(&mut client, task), TaskEvent::Status { status: TaskStatus::Working, .. }));
+    }
+    call(&mut client, "any");
+    assert_eq!(text(&mut client, &mut u), "u");
+    // That about another task is not its result.
+    assert_eq!(client.follow(&mut t, Duration::ZERO).unwrap(), None);
+}
+
+/// Each of two tasks gets the answers to its own requests, also if another one is followed before they come.
+#[test]
+fn two_tasks_that_are_followed_in_turn() {
+    let read = "read -r line; ";
+    let mut client = scripted(&format!(
+        // `tasks/get` of one, its cancellation, the same of the other one, then `tasks/get` of the first one again.
+        "{}{}; {}; cat >/dev/null",
+        read.repeat(5),
+        answers(2, &state("u", "completed")),
+        answers(3, &state("t", "working")),
+    ));
+    let [mut t, mut u] = ["t", "u"].map(|id| followed(id, LIMITS));
+    for task in [&mut t, &mut u] {
+        assert_eq!(client.follow(task, Duration::ZERO).unwrap(), None);
+    }
+    let working = TaskEvent::Status { status: TaskStatus::Working, message: None };
+    assert_eq!(event(&mut client, &mut t), working);
 }
 
 /// Another server does not know the task. A client whose server has ended says so.

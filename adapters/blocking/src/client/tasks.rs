@@ -88,7 +88,6 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                 },
             };
             if let Some(outcome) = outcome {
-                self.following = None;
                 take_task_outcome(task, outcome, self.now(), self.engine())?;
                 continue;
             }
