@@ -935,7 +935,7 @@ mod stream {
         }
     }
 
-    /// Whoever waits for an answer learns that the client was closed, and so does the server.
+    /// A request under way is lost, and the server sees the end of the connection.
     #[test]
     fn closing_ends_the_connection_and_its_requests() {
         let (mut http, mut server) = asked();

@@ -572,7 +572,7 @@ mod tests {
 
     macro_rules! unread {
         ($name:ident, $pipes:ty) => {
-            /// What was not read yet ends every wait for it at once.
+            /// Bytes that were not read yet end every wait for them at once.
             #[test]
             fn $name() {
                 let mut command = Command::new("/bin/sh");
