@@ -900,6 +900,27 @@ fn messages_for_a_stream_that_is_not_read_have_limits() {
     }
 }
 
+/// A message that was taken leaves its room to the next one.
+#[test]
+fn messages_that_were_taken_leave_their_room() {
+    let count = |id: i64| common::call(OLD, id, "count", json!({}));
+    let limits = FleetLimits { waiting_bytes: count(50).len(), ..FleetLimits::default() };
+    let mut fleet = Fleet::limited(2, limits);
+    let (stream, to) = fleet.open_old();
+    fleet.post_old(0, &to, &common::initialize(OLD, common::all_capabilities(OLD)));
+    fleet.web(0).pull(stream);
+    for round in 0..5 {
+        fleet.post_old(0, &to, &common::call(OLD, 10 + round, "book", json!({})));
+        fleet.post_old(1, &to, &count(50 + round));
+        let mut answered = Vec::new();
+        for _ in 0..2 {
+            answered.extend(fleet.web(0).pull(stream).json().iter().map(|answer| answer["id"].clone()));
+            fleet.settle();
+        }
+        assert_eq!((answered, fleet.web(0).endpoint.load().1), (vec![json!(10 + round), json!(50 + round)], 1));
+    }
+}
+
 /// Writes a message of the fleet: a kind, then numbers and texts.
 fn raw(kind: u8, fields: &[&[u8]]) -> Vec<u8> {
     [&[&[1, kind][..]], fields].concat().concat()

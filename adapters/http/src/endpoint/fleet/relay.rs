@@ -490,7 +490,6 @@ impl Endpoint<'_> {
             session.peer = peer;
         }
         self.settle(app, Client::OTHERS, None, route, id.slot);
-        self.streams.stir(id.slot);
         if step.is_err() {
             self.give_up_route(app, route);
             self.free_stream(id.slot);
@@ -506,7 +505,6 @@ impl Endpoint<'_> {
         if let Some(fleet) = &mut self.fleet {
             fleet.relays.taken.insert(key, Taken { stream: id, route, part: Vec::new() });
         }
-        self.run_ready(app);
     }
 
     /// Sets the key of the hashes of principals, if no request has set it. There is no randomness here; the seal is as secret.

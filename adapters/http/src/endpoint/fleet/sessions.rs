@@ -184,8 +184,8 @@ impl Endpoint<'_> {
     ) {
         let Some(fleet) = self.fleet.as_mut().filter(|_| matches!(response.status, 200 | 202)) else { return };
         let cancels_here = core::mem::take(&mut fleet.sessions.cancels_here);
-        let id =
-            head.fields.get(Known::Session).first().filter(|id| id.len() > SessionId::LEN && self.sealed.is_some());
+        // Only sealed ids have that length.
+        let id = head.fields.get(Known::Session).first().filter(|id| id.len() > SessionId::LEN);
         let Some(id) = id else { return };
         let session = SessionRef { id, principal };
         let mut request = IncomingRequest::empty();
