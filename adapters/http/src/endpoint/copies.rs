@@ -290,3 +290,217 @@ impl Copies {
         self.signs.front().map(|(since, _)| since.saturating_add(within))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{Arrival, MemoryEngine, MemoryHub, ProcessTag};
+    use alloc::vec;
+
+    const NONCE: Nonce = *b"0123456789abcdef";
+    /// Bytes that are counted for a copy with one request, and for an event besides its message.
+    const BEGUN: usize = 16 + 4 + 1 + EACH;
+    const EVENT_BYTES: usize = HEAD + 4;
+
+    fn origin(number: u64) -> Origin {
+        Origin { tag: 7, slot: 3, number }
+    }
+
+    fn copies(share: usize, total: usize) -> Copies {
+        Copies::new(&FleetLimits { copied_stream: share, copied: total, ..FleetLimits::default() })
+    }
+
+    fn begin(copies: &mut Copies, number: u64) -> bool {
+        copies.begin(origin(number), &NONCE, [&b"1"[..]].into_iter(), 0)
+    }
+
+    /// Copies an event with this message. Returns `false` if it is not copied.
+    fn event(copies: &mut Copies, number: u64, event: u32, message: &[u8]) -> bool {
+        let place = copies.event(number, event, message.len(), true);
+        place.map(|place| place.extend_from_slice(message)).is_some()
+    }
+
+    fn engine() -> (MemoryHub, MemoryEngine) {
+        let hub = MemoryHub::new();
+        let mut engine = hub.join(ProcessTag::new(7));
+        while engine.take().is_some() {}
+        (hub, engine)
+    }
+
+    /// Gives the engine what is new, and returns the entries of a log with their ids.
+    fn entries(copies: &mut Copies, engine: &mut MemoryEngine, number: u64) -> Vec<(u64, Vec<u8>)> {
+        copies.hand_over(engine, 0, 1_000);
+        engine.read(&log_name(origin(number)), 0, None);
+        let arrived = core::iter::from_fn(|| engine.take());
+        let of = |arrival| match arrival {
+            Arrival::Entry { id, entry, .. } => Some((id, entry)),
+            _ => None,
+        };
+        arrived.filter_map(of).collect()
+    }
+
+    fn read(entry: &[u8]) -> Vec<CopyRecord<'_>> {
+        records(entry).expect("a known version").collect()
+    }
+
+    #[test]
+    fn records_there_and_back() {
+        let (_hub, mut engine) = engine();
+        let mut copies = copies(10_000, 10_000);
+        assert!(copies.begin(origin(1), &NONCE, [&b"1"[..], b"\"a\""].into_iter(), 0) && copies.is_open(1));
+        assert!(event(&mut copies, 1, 300, b"{}"));
+        let all = entries(&mut copies, &mut engine, 1);
+        assert_eq!(all.len(), 1);
+        let ids = [&b"\0\0\0\x011\0\0\0\x03\"a\""[..]].concat();
+        assert_eq!(read(&all[0].1), [CopyRecord::Begin(&NONCE, CopiedIds(&ids)), CopyRecord::Event(300, b"{}")]);
+        let CopyRecord::Begin(_, ids) = read(&all[0].1)[0] else { panic!("it begins") };
+        assert_eq!(ids.collect::<Vec<_>>(), [&b"1"[..], b"\"a\""]);
+        // No event that is not whole, and none after it; the end is noted once.
+        assert!(copies.event(1, 301, 2, false).is_none() && !event(&mut copies, 1, 302, b"{}"));
+        copies.end(1, false);
+        copies.end(1, true);
+        assert!(!event(&mut copies, 1, 303, b"{}"));
+        let all = entries(&mut copies, &mut engine, 1);
+        assert_eq!((all[1].0, read(&all[1].1)), (2, vec![CopyRecord::Cut, CopyRecord::End(false)]));
+        assert!(!copies.is_open(1));
+        // Nothing is known of it any more.
+        copies.end(1, true);
+        assert!(!event(&mut copies, 1, 304, b"{}"));
+        assert_eq!(entries(&mut copies, &mut engine, 1).len(), 2);
+    }
+
+    /// Another version of the program may write other kinds, and a newline would end the event.
+    #[test]
+    fn records_that_are_unknown_or_damaged_are_left_out() {
+        let entry = |parts: &[&[u8]]| [&[VERSION][..], &parts.concat()].concat();
+        let (cut, end, lost): (&[u8], &[u8], &[u8]) = (b"\x03\0\0\0\0", b"\x04\0\0\0\0", b"\x04\0\0\0\x01\x01");
+        assert_eq!(read(&entry(&[b"\x09\0\0\0\x02ab", b"\x05\0\0\0\0", cut])), [CopyRecord::Cut]);
+        assert_eq!(read(&entry(&[end, lost])), [CopyRecord::End(false), CopyRecord::End(true)]);
+        for message in [&b"a\n"[..], b"\r"] {
+            let event = [&b"\x02\0\0\0"[..], &[message.len() as u8 + 4], b"\0\0\0\x01", message].concat();
+            assert_eq!(read(&entry(&[&event, cut])), [CopyRecord::Cut]);
+        }
+        for short in [&b"\x01\0\0\0\x0f0123456789abcde"[..], b"\x02\0\0\0\x03\0\0\0"] {
+            assert_eq!(read(&entry(&[short, cut])), [CopyRecord::Cut]);
+        }
+        // After one that is cut off nothing can be read.
+        assert_eq!(read(&entry(&[cut, b"\x02\0\0\0\x09", cut])), [CopyRecord::Cut]);
+        assert_eq!(read(&[VERSION]), []);
+        assert!(records(b"").is_none() && records(b"\x02\x03\0\0\0\0").is_none());
+    }
+
+    #[test]
+    fn names_of_logs() {
+        let last = Origin { tag: 0xf_ffff, slot: u16::MAX, number: u64::MAX };
+        for origin in [origin(1), last] {
+            assert_eq!(read_log_name(&log_name(origin)), Some(origin));
+        }
+        for wrong in ["", "e:", "e:1", "e:1-2", "e:1-2-", "e:1-2-3-4", "e:1-70000-3", "e:a-2-3", "s:1-2-3", "1-2-3"] {
+            assert_eq!(read_log_name(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_copy_has_a_share_and_all_have_a_total() {
+        const MORE: usize = BEGUN + EVENT_BYTES + 2;
+        for (share, total, begins, has_event) in [
+            (BEGUN - 1, 10_000, false, false),
+            (BEGUN, 10_000, true, false),
+            (10_000, BEGUN - 1, false, false),
+            (10_000, BEGUN, true, false),
+            (MORE - 1, 10_000, true, false),
+            (10_000, MORE - 1, true, false),
+            (MORE, MORE, true, true),
+        ] {
+            let mut copies = copies(share, total);
+            assert_eq!((begin(&mut copies, 1), copies.is_open(1)), (begins, begins), "{share} {total}");
+            assert_eq!(event(&mut copies, 1, 1, b"{}"), has_event, "{share} {total}");
+            // Nor a smaller one behind one that is missing.
+            assert!(!event(&mut copies, 1, 2, b"{}") && !event(&mut copies, 1, 3, b""));
+        }
+        // Each counts for the total, and not for the share of another one.
+        let mut copies = copies(MORE, BEGUN + MORE);
+        assert!(begin(&mut copies, 1) && begin(&mut copies, 2) && !begin(&mut copies, 3));
+        assert!(event(&mut copies, 2, 1, b"{}") && !event(&mut copies, 1, 1, b""));
+    }
+
+    /// The log may be lost: what is in the next entry is the beginning, with ids that go on.
+    #[test]
+    fn a_copy_that_begins_anew() {
+        let (_hub, mut engine) = engine();
+        let mut copies = copies(10_000, BEGUN + EVENT_BYTES + 2);
+        assert!(begin(&mut copies, 1) && event(&mut copies, 1, 1, b"{}"));
+        entries(&mut copies, &mut engine, 1);
+        for id in [2, 3] {
+            // What waits is replaced, and its room is there again.
+            for _ in 0..3 {
+                assert!(begin(&mut copies, 1) && event(&mut copies, 1, 1, b"{}"));
+            }
+            let all = entries(&mut copies, &mut engine, 1);
+            let (last, entry) = all.last().unwrap();
+            assert_eq!((*last, all.len(), read(entry).len()), (id, id as usize, 2));
+        }
+        // It gives its signs once.
+        copies.tick(1_000, 1_000);
+        let all = entries(&mut copies, &mut engine, 1);
+        assert_eq!((all.len(), &all[3].1[..]), (4, &[VERSION, GOES_ON, 0, 0, 0, 0][..]));
+        // One without room is not copied any more.
+        copies.total = BEGUN - 1;
+        assert!(!begin(&mut copies, 1) && !copies.is_open(1));
+        assert_eq!(copies.bytes, 0);
+    }
+
+    #[test]
+    fn copies_that_are_open_begin_anew() {
+        let mut copies = copies(10_000, 10_000);
+        (1..4).for_each(|number| assert!(begin(&mut copies, number)));
+        copies.end(2, false);
+        assert!(!copies.has_anew());
+        copies.begin_all_anew();
+        assert!(copies.has_anew());
+        let mut anew = vec![copies.next_anew(), copies.next_anew()];
+        anew.sort_unstable();
+        assert_eq!((anew, copies.has_anew()), (vec![Some(origin(1)), Some(origin(3))], false));
+        assert_eq!(copies.next_anew(), None);
+    }
+
+    /// The engine keeps a log for twice the time in which a client may come back; until then it takes its room.
+    #[test]
+    fn the_room_of_a_copy_comes_back_with_its_end() {
+        let (hub, mut engine) = engine();
+        let mut copies = copies(10_000, BEGUN);
+        assert!(begin(&mut copies, 1));
+        copies.hand_over(&mut engine, 0, 1_000);
+        hub.advance(1_999);
+        assert_eq!(hub.logs().len(), 1);
+        copies.end(1, true);
+        copies.hand_over(&mut engine, 100, 1_000);
+        hub.advance(1_999);
+        assert_eq!(hub.logs().len(), 1);
+        hub.advance(1);
+        assert_eq!(hub.logs(), []);
+        for (now, has_room) in [(100, false), (2_099, false), (2_101, true)] {
+            copies.tick(now, 1_000_000);
+            assert_eq!(begin(&mut copies, now), has_room, "{now}");
+        }
+    }
+
+    /// Without a sign in time the log of a long request would be forgotten.
+    #[test]
+    fn a_copy_gives_signs_until_it_ends() {
+        let (_hub, mut engine) = engine();
+        let mut copies = copies(10_000, 10_000);
+        assert_eq!(copies.next_deadline(1_000), None);
+        assert!(copies.begin(origin(1), &NONCE, core::iter::empty(), 500));
+        assert_eq!(entries(&mut copies, &mut engine, 1).len(), 1);
+        for (now, signs, next) in [(1_499, 1, 1_500), (1_500, 2, 2_500), (2_499, 2, 2_500), (2_500, 3, 3_500)] {
+            copies.tick(now, 1_000);
+            assert_eq!(copies.next_deadline(1_000), Some(next));
+            assert_eq!(entries(&mut copies, &mut engine, 1).len(), signs, "{now}");
+        }
+        copies.end(1, false);
+        assert_eq!(entries(&mut copies, &mut engine, 1).len(), 4);
+        copies.tick(3_500, 1_000);
+        assert_eq!((copies.next_deadline(1_000), entries(&mut copies, &mut engine, 1).len()), (None, 4));
+    }
+}

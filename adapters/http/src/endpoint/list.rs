@@ -124,3 +124,82 @@ impl Free {
         self.used.push(slots, slot, links);
     }
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    const NEW: Links = Links::NONE;
+
+    fn own(links: &mut Links) -> &mut Links {
+        links
+    }
+
+    /// Slots are used in their order, and then those that were given back, the oldest first.
+    #[test]
+    fn free_slots_are_taken_in_their_order() {
+        let mut table = Slots::growing(3);
+        let mut free = Free::ALL;
+        assert!(free.has_any(&table));
+        let taken = [(); 4].map(|()| free.take(&mut table, NEW, own));
+        assert_eq!(taken, [Some(0), Some(1), Some(2), None]);
+        assert!(!free.has_any(&table));
+        for slot in [2, 0] {
+            free.give_back(table.as_mut_slice(), slot, own);
+            assert!(free.has_any(&table));
+        }
+        assert_eq!([(); 3].map(|()| free.take(&mut table, NEW, own)), [Some(2), Some(0), None]);
+        assert!(!free.has_any(&table));
+    }
+
+    /// Two numbers stand for no slot.
+    #[test]
+    fn a_table_has_as_many_slots_as_there_are_numbers() {
+        let mut table = Slots::growing(usize::MAX);
+        let mut free = Free::ALL;
+        for slot in 0..UNLISTED {
+            assert!(free.has_any(&table));
+            assert_eq!(free.take(&mut table, NEW, own), Some(slot));
+        }
+        assert_eq!((free.take(&mut table, NEW, own), free.has_any(&table)), (None, false));
+        free.give_back(table.as_mut_slice(), 7, own);
+        assert_eq!(free.take(&mut table, NEW, own), Some(7));
+    }
+
+    /// A list against a plain one, with slots that come and go at both ends and in the middle.
+    #[test]
+    fn a_list_is_in_the_order_of_its_changes() {
+        let mut slots = [NEW; 6];
+        let (mut list, mut plain) = (List::EMPTY, alloc::vec::Vec::<u16>::new());
+        let mut dice = 5_u32;
+        for _ in 0..2_000 {
+            dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let slot = (dice >> 16) as u16 % 6;
+            match (plain.contains(&slot), (dice >> 24) % 3) {
+                (_, 0) => {
+                    list.remove(&mut slots, slot, own);
+                    plain.retain(|known| *known != slot);
+                }
+                (false, 1) => {
+                    list.push(&mut slots, slot, own);
+                    plain.push(slot);
+                }
+                _ => {
+                    list.touch(&mut slots, slot, own);
+                    plain.retain(|known| *known != slot);
+                    plain.push(slot);
+                }
+            }
+            let forwards = core::iter::successors(list.first(), |slot| slots[usize::from(*slot)].next());
+            assert_eq!(forwards.collect::<alloc::vec::Vec<_>>(), plain);
+            let backwards = core::iter::successors(list.last(), |slot| slots[usize::from(*slot)].before());
+            assert!(backwards.eq(plain.iter().rev().copied()));
+            assert!((0..6).all(|slot| slots[usize::from(slot)].are_listed() == plain.contains(&slot)));
+        }
+        // A slot that does not exist is in no list.
+        let before = (list.first(), list.last());
+        list.push(&mut slots, 6, own);
+        list.remove(&mut slots, 6, own);
+        assert_eq!((list.first(), list.last()), before);
+    }
+}

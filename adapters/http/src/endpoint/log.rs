@@ -843,4 +843,26 @@ mod tests {
         read_down(&mut log, &mut streams, 1, 2 * MANY + 29, 0);
         assert_eq!(log.used, 0);
     }
+
+    /// Memory that a backlog took is given back with the time, though its stream goes on.
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn memory_is_given_back_while_streams_are_open() {
+        use crate::endpoint::{App, Asker, Endpoint, EndpointConfig, EndpointLimits};
+        use mcp_sansio::server::{MessageLimits, Scope, Server};
+        let config = EndpointConfig::DEFAULT;
+        let mut endpoint =
+            Endpoint::growing(config, Server::growing(MessageLimits::default()), EndpointLimits::default());
+        let asker =
+            Asker { scope: Scope(1), session: None, resumable: false, primed: false, modern: true, listens: false };
+        let slot = endpoint.reserve_stream(&asker, 0).unwrap();
+        for _ in 0..3 * LITTLE {
+            say(&mut endpoint.log, endpoint.streams.slots_mut(), slot).unwrap();
+        }
+        read(&mut endpoint.log, endpoint.streams.slots_mut(), slot);
+        assert!(endpoint.log.store.bytes().len() > LITTLE * BLOCK);
+        let service = mcp_sansio::service::Service::<()>::new("test", "1");
+        endpoint.expire(&mut App::new(&service, &mut ()), 1);
+        assert_eq!((endpoint.log.store.bytes().len(), endpoint.load().2), (0, 1));
+    }
 }

@@ -177,3 +177,116 @@ impl Endpoint<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{EndpointConfig, EndpointLimits};
+    use crate::fleet::FleetLimits;
+    use mcp_sansio::server::{MessageLimits, Peer};
+    use mcp_sansio::service::{Extension, Service, Topic};
+
+    static EXTENSIONS: [Extension<()>; 1] = [Extension::new("com.example/things").topics(&[THINGS])];
+    const THINGS: Topic<()> = Topic::new("things", "notifications/things", |(), _, _| Ok(()));
+
+    /// Opens a listen to keys.
+    fn listen(server: &mut Server<'static>, scope: u32, keys: &str) {
+        let service = Service::<()>::new("test", "1").extend(&EXTENSIONS);
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/things":{}}}}"#
+            .replace('\n', "");
+        let params = alloc::format!(r#"{{"notifications":{{"things":[{keys}]}},"_meta":{meta}}}"#);
+        let message =
+            alloc::format!(r#"{{"jsonrpc":"2.0","id":{scope},"method":"subscriptions/listen","params":{params}}}"#);
+        let (mut peer, mut out) = (Peer::NEW, LineSink::new(Vec::new()));
+        server.swap_peer(&mut peer, Scope(scope));
+        let _ = service.dispatch(&mut (), message.as_bytes(), server, &mut out).unwrap();
+        server.swap_peer(&mut peer, Scope(0));
+        assert!(server.has_subscriptions(Scope(scope)), "{}", out.pending().escape_ascii());
+    }
+
+    fn server() -> Server<'static> {
+        Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() })
+    }
+
+    /// They are looked for each time that their number has doubled.
+    #[test]
+    fn listeners_that_are_gone_are_forgotten() {
+        let (mut topics, mut server) = (Topics::default(), server());
+        for scope in 1..=10 {
+            listen(&mut server, scope, r#""a""#);
+            topics.listen(Scope(scope), Some("ann"), &server);
+        }
+        let sizes: Vec<_> = (100..500)
+            .map(|scope| {
+                topics.listen(Scope(scope), None, &server);
+                topics.listeners.len()
+            })
+            .collect();
+        // Those that are there, and then 54 and 74 others: a look at 64, and the next ones at 84.
+        let sweeps: Vec<_> = sizes.windows(2).filter(|pair| pair[1] < pair[0]).map(|pair| pair[0]).collect();
+        assert_eq!((&sweeps[..3], sizes.iter().min()), (&[64, 84, 84][..], Some(&11)));
+        assert!((1..=10).all(|scope| topics.listeners.get(&scope).is_some_and(|of| of.as_deref() == Some("ann"))));
+    }
+
+    fn heard(params: &str, principal: Option<&str>) -> Heard {
+        let principal = principal.map(String::from);
+        Heard { from: ProcessTag::new(2), has_ended: false, principal, params: params.into() }
+    }
+
+    /// Those without a listen make room for others.
+    #[test]
+    fn states_that_were_heard_have_a_limit_of_bytes() {
+        // A member of 6 bytes, a key, params, and 100 for the rest.
+        const EACH: usize = 6 + 1 + 2 + 100;
+        let (mut topics, mut server) = (Topics::default(), server());
+        listen(&mut server, 1, r#""a","b""#);
+        let keep = |topics: &mut Topics, key: &str, heard: Heard, most: usize| {
+            let kept = topics.keep(("things".into(), key.into()), heard, most, &server);
+            let keys: String = topics.heard.keys().map(|key| &*key.1).collect();
+            (kept, keys, topics.bytes)
+        };
+        for principal in [None, Some("ann")] {
+            let len = principal.map_or(0, str::len);
+            let kept = keep(&mut topics, "a", heard("{}", principal), EACH + len - 1);
+            assert_eq!(kept, (false, String::new(), 0));
+            assert_eq!(keep(&mut topics, "a", heard("{}", principal), EACH + len), (true, "a".into(), EACH + len));
+        }
+        // One state replaces another one of its key.
+        assert_eq!(keep(&mut topics, "a", heard("{}", None), 2 * EACH), (true, "a".into(), EACH));
+        assert_eq!(keep(&mut topics, "c", heard("{}", None), 2 * EACH), (true, "ac".into(), 2 * EACH));
+        assert_eq!(keep(&mut topics, "b", heard("{}", None), 2 * EACH), (true, "ab".into(), 2 * EACH));
+        // An older state than the last one is not kept in its place.
+        assert_eq!(keep(&mut topics, "a", heard("[1]", None), 2 * EACH), (false, "b".into(), EACH));
+        assert_eq!(keep(&mut topics, "a", heard("[1]", None), 2 * EACH + 1), (true, "ab".into(), 2 * EACH + 1));
+    }
+
+    /// Only what a listen here has selected, and only JSON.
+    #[test]
+    fn states_are_kept_for_listens() {
+        let endpoint = Endpoint::growing(EndpointConfig::DEFAULT, server(), EndpointLimits::default());
+        let mut endpoint = endpoint.join_fleet(ProcessTag::new(1), FleetLimits::default());
+        listen(&mut endpoint.server, 1, r#""a","b""#);
+        let [two, three] = [2, 3].map(ProcessTag::new);
+        endpoint.topic_heard(two, ("things", "c"), None, b"{}");
+        endpoint.topic_heard(two, ("other", "a"), None, b"{}");
+        endpoint.topic_heard(two, ("things", "a"), None, b"nonsense");
+        let topics = |endpoint: &Endpoint<'_>| {
+            let topics = &endpoint.fleet.as_ref().unwrap().topics;
+            assert_eq!(topics.has_heard(), !topics.heard.is_empty());
+            let ended = topics.heard.values().map(|heard| heard.has_ended).collect::<Vec<_>>();
+            (topics.heard.keys().map(|key| key.1.clone()).collect::<String>(), ended)
+        };
+        assert_eq!(topics(&endpoint), (String::new(), alloc::vec![]));
+        endpoint.topic_heard(two, ("things", "a"), None, b"{}");
+        endpoint.topic_heard(three, ("things", "b"), None, b"{}");
+        assert_eq!(topics(&endpoint), ("ab".into(), alloc::vec![false, false]));
+        endpoint.topics_ended(two);
+        assert_eq!(topics(&endpoint), ("ab".into(), alloc::vec![true, false]));
+        let processes: Vec<_> = endpoint.fleet.as_ref().unwrap().topics.processes().collect();
+        assert_eq!(processes, [three]);
+        // It was only silent.
+        endpoint.topic_heard(two, ("things", "a"), None, b"{}");
+        assert_eq!(topics(&endpoint), ("ab".into(), alloc::vec![false, false]));
+    }
+}
