@@ -157,3 +157,121 @@ fn could_be_http(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     start.iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n";
+
+    /// Gives bytes, as many as there is room for. Returns their number.
+    fn give(input: &mut Input<'_>, bytes: &str) -> usize {
+        let space = input.space();
+        let n = space.len().min(bytes.len());
+        space[..n].copy_from_slice(&bytes.as_bytes()[..n]);
+        input.filled(n);
+        n
+    }
+
+    /// Takes the body that is there.
+    fn body(input: &mut Input<'_>) -> std::string::String {
+        let bytes = input.body(100).unwrap().to_vec();
+        input.take(bytes.len());
+        std::string::String::from_utf8(bytes).unwrap()
+    }
+
+    /// What was read makes room for what follows, also where it filled the store.
+    #[test]
+    fn a_store_that_a_head_fills_has_room_for_the_body() {
+        for behind in 0..4 {
+            let mut bytes = std::vec![0; HEAD.len() + behind];
+            let mut input = Input::new(Store::from(&mut bytes[..]));
+            let whole = [HEAD, "abcd"].concat();
+            assert_eq!(give(&mut input, &whole), HEAD.len() + behind);
+            assert!(input.space().is_empty());
+            assert_eq!(input.head(1_000).unwrap().unwrap().status, 200);
+            let first = body(&mut input);
+            assert_eq!(input.space().len(), HEAD.len() + behind);
+            assert!(!input.is_over());
+            give(&mut input, &whole[HEAD.len() + behind..]);
+            assert_eq!([first, body(&mut input)].concat(), "abcd");
+            assert!(input.is_over() && input.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_head_has_a_limit() {
+        let len = HEAD.len();
+        for (most, store, fits) in
+            [(len, 200, true), (len + 1, 200, true), (len - 1, 200, true), (200, len, true), (200, len - 1, false)]
+        {
+            let mut bytes = std::vec![0; store];
+            let mut input = Input::new(Store::from(&mut bytes[..]));
+            give(&mut input, HEAD);
+            assert_eq!(input.head(most).map(|head| head.is_some()).ok(), fits.then_some(true), "{most} {store}");
+        }
+        // One that is not whole is waited for, and no longer than it may be.
+        for (most, error) in [(len, None), (len - 1, Some(FailureReason::TooLarge))] {
+            let mut input = Input::new(Store::growing(1_000));
+            give(&mut input, &HEAD[..len - 1]);
+            assert_eq!(input.head(most).err(), error);
+        }
+        // Bytes that are no head are known before the first line has ended.
+        for (start, error) in [
+            ("HTTP/1.", None),
+            ("\r\nHT", None),
+            ("HTTP/2", Some(FailureReason::NotHttp)),
+            ("<ht", Some(FailureReason::NotHttp)),
+        ] {
+            let mut input = Input::new(Store::growing(1_000));
+            give(&mut input, start);
+            assert_eq!(input.head(500).err(), error, "{start}");
+        }
+    }
+
+    /// Bytes behind a body are of the next answer.
+    #[test]
+    fn a_body_ends_where_its_head_says() {
+        let mut input = Input::new(Store::growing(1_000));
+        let both = [HEAD, "abcd", HEAD, "efgh"].concat();
+        assert_eq!(give(&mut input, &both), both.len());
+        for expected in ["abcd", "efgh"] {
+            assert!(input.head(500).unwrap().is_some());
+            assert!(!input.is_empty() && !input.is_over());
+            // In two parts.
+            assert_eq!(input.body(100), Ok(expected.as_bytes()));
+            input.take(1);
+            assert_eq!(input.body(100), Ok(&expected.as_bytes()[1..]));
+            input.take(100);
+            assert!(input.is_over());
+            assert_eq!(input.body(100), Ok(&b""[..]));
+        }
+        assert!(input.is_empty());
+        // One that ends with its connection is never over.
+        give(&mut input, "HTTP/1.1 200 OK\r\n\r\nabc");
+        assert!(input.head(500).unwrap().is_some());
+        assert_eq!((body(&mut input).as_str(), input.is_over(), input.ends_with_connection()), ("abc", false, true));
+        give(&mut input, "def");
+        assert_eq!(body(&mut input), "def");
+        input.clear();
+        assert!(input.is_empty() && input.is_over() && !input.ends_with_connection());
+    }
+
+    /// A store doubles from a small size, by no more than a bound.
+    #[test]
+    fn an_input_grows_with_what_arrives() {
+        let mut input = Input::new(Store::growing(200 << 10));
+        let mut sizes = std::vec::Vec::new();
+        loop {
+            let n = input.space().len();
+            if n == 0 {
+                break;
+            }
+            input.filled(n);
+            sizes.push(input.end >> 10);
+        }
+        assert_eq!(sizes, [4, 8, 16, 32, 64, 128, 192, 200]);
+        input.filled(1);
+        assert_eq!(input.end, 200 << 10);
+    }
+}

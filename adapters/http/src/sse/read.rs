@@ -530,4 +530,26 @@ mod tests {
             read(&stream, 12);
         }
     }
+
+    /// A stream that does not continue an earlier one has no last id and no `retry` of it; one that continues it has both.
+    #[test]
+    fn a_new_stream_forgets_the_earlier_one() {
+        for (continues, id, retry) in [(true, "1", Some(5)), (false, "", None)] {
+            let mut bytes = [0; 64];
+            let mut decoder = SseDecoder::<8>::new(&mut bytes[..]);
+            assert_eq!(decoder.read(b"id: 1\nretry: 5\ndata: a\n\n"), 24);
+            decoder.consume();
+            // It breaks off in the middle of an event.
+            assert_eq!(decoder.read(b"event: b\nid: 2\ndata: half"), 25);
+            if continues {
+                decoder.restart()
+            } else {
+                decoder.reset()
+            }
+            assert_eq!((decoder.last_id(), decoder.retry()), (id, retry));
+            assert_eq!(decoder.read(b"data: new\n\n"), 11);
+            let Some(SseItem::Event(event)) = decoder.item() else { panic!("no event") };
+            assert_eq!((event.name, event.id, &*event.data), ("", id, &b"new"[..]));
+        }
+    }
 }

@@ -223,6 +223,13 @@ mod tests {
             assert_eq!(event.put(&mut out), if fits { Ok(()) } else { Err(FullError::Now) });
             assert_eq!(out.pending().len(), if fits { event.len() } else { 0 });
         }
+        for size in 0..event.open_len() + 3 {
+            let mut bytes = [0; 64];
+            let mut out = Out::new(SliceStorage::new(&mut bytes[..size]));
+            let fits = size > event.open_len();
+            assert_eq!(event.open(&mut out), if fits { Ok(()) } else { Err(FullError::Now) });
+            assert_eq!(out.pending(), if fits { &b"id: 1\ndata: "[..] } else { b"" });
+        }
         let mut bytes = [0; 9];
         let mut out = Out::new(SliceStorage::new(&mut bytes));
         assert_eq!(comment("12345", &mut out), Err(FullError::Now));

@@ -261,3 +261,55 @@ fn decisions_in_the_middle_of_events() {
     bench.reply(0, &json("200 OK", "", &result(1)));
     assert_eq!(bench.told(), [format!("1 {}", result(1))]);
 }
+
+/// A connection is kept for the next message for some time. What a server sends on it meanwhile is no answer.
+#[test]
+fn an_idle_connection_ends() {
+    let answered = || {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+        bench.send(&modern(1, "ping", ""));
+        bench.received(0);
+        bench.reply(0, &json("200 OK", "", &result(1)));
+        bench.told();
+        bench
+    };
+    let mut bench = answered();
+    assert_eq!(bench.remote.next_deadline(), Some(3_000));
+    bench.wait(2_999);
+    assert!(bench.sent[0].is_some());
+    bench.wait(1);
+    assert!(bench.sent[0].is_none() && bench.remote.next_deadline().is_none());
+    // The server ends it first.
+    let mut bench = answered();
+    bench.close(0);
+    assert_eq!((bench.told(), bench.remote.next_deadline()), (vec![], None));
+    bench.send(&modern(2, "ping", ""));
+    assert_eq!((bench.connections, bench.received(0).contains("\"id\":2")), (2, true));
+    // Bytes that came unasked are not read as the next answer.
+    let mut bench = answered();
+    bench.reply(0, &json("200 OK", "", &result(2)));
+    assert!(bench.sent[0].is_none() && bench.told().is_empty());
+    bench.send(&modern(2, "ping", ""));
+    assert_eq!(bench.told(), [""; 0]);
+    assert!(bench.received(0).contains("\"id\":2"));
+}
+
+/// A connection is used again if the head of the answer says nothing against it.
+#[test]
+fn a_connection_that_the_server_ends_after_its_answer() {
+    for (headers, kept) in [
+        ("", true),
+        ("Connection: close\r\n", false),
+        ("Connection: x, Close\r\n", false),
+        ("Connection: keep-alive\r\n", true),
+    ] {
+        for version in ["HTTP/1.1", "HTTP/1.0"] {
+            let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+            bench.send(&modern(1, "ping", ""));
+            bench.reply(0, &json("200 OK", headers, &result(1)).replace("HTTP/1.1", version));
+            assert_eq!(bench.told().len(), 1);
+            let expected = if version == "HTTP/1.0" { headers.contains("keep-alive") } else { kept };
+            assert_eq!(bench.sent[0].is_some(), expected, "{version} {headers}");
+        }
+    }
+}

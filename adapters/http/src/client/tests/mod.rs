@@ -1,6 +1,7 @@
 //! Servers made of scripts: checks the bytes that a client sends, and its events for answers cut at any place.
 
 mod challenges;
+mod engine;
 mod failures;
 mod fetch;
 mod old;

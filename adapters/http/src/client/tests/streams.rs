@@ -226,3 +226,87 @@ fn what_is_skipped_in_streams() {
         assert_eq!(bench.told(), ["1 skipped Garbage {".to_string(), format!("1 [{}]", result(1))]);
     });
 }
+
+/// Each try that fails doubles the time before the next one, up to a longest time, if the server wants no longer one.
+#[test]
+fn tries_to_resume_a_stream_become_rare() {
+    for (retry, waits) in [
+        ("", [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]),
+        ("retry: 20000\n", [20_000, 30_000, 30_000, 30_000, 30_000, 30_000, 30_000]),
+        ("retry: 60000\n", [60_000; 7]),
+    ] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.listen(false).tries(7));
+        bench.send(&legacy(7, "tools/call"));
+        bench.reply(0, &stream(&format!("id: 1\n{retry}data:\n\n")));
+        for wait in waits {
+            bench.close(0);
+            assert_eq!(bench.remote.next_deadline(), Some(bench.now + wait), "{retry}");
+            assert!(bench.told().is_empty());
+            bench.wait(wait);
+        }
+        bench.close(0);
+        assert_eq!(bench.told(), ["7 Reset "]);
+    }
+}
+
+/// A stream that was open for a long time counts as resumed, even without an event.
+#[test]
+fn a_stream_that_was_open_for_long_was_resumed() {
+    for (open, wait) in [(29_999, 1_000), (30_000, 500)] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.listen(false));
+        bench.send(&legacy(7, "tools/call"));
+        bench.reply(0, &stream("id: 1\nretry: 500\ndata:\n\n"));
+        bench.close(0);
+        bench.wait(500);
+        bench.received(0);
+        bench.reply(0, &stream(""));
+        bench.wait(open);
+        bench.close(0);
+        assert_eq!(bench.remote.next_deadline(), Some(bench.now + wait), "{open}");
+    }
+}
+
+/// A server that fails for a moment is asked again. One that refuses has no such stream any more.
+#[test]
+fn a_resumption_that_is_refused() {
+    for (status, again) in [("500 Oh", true), ("503 Later", true), ("499 No", false), ("404 No", false)] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.listen(false));
+        bench.send(&legacy(7, "tools/call"));
+        bench.reply(0, &stream("id: 1\nretry: 500\ndata:\n\n"));
+        bench.close(0);
+        bench.wait(500);
+        bench.reply(0, &format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
+        let told = bench.told();
+        assert_eq!(told.is_empty(), again, "{status} {told:?}");
+        bench.wait(1_000);
+        assert_eq!(bench.sent[0].is_some(), again, "{status}");
+    }
+}
+
+/// The rest of a stream behind its answer may come soon, so that its connection is used again. No message waits for it.
+#[test]
+fn the_end_of_a_stream_is_waited_for_a_moment() {
+    let answered = || {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+        bench.send(&modern(1, "ping", ""));
+        bench.received(0);
+        bench.reply(0, &stream(&format!("data: {}\n\n", result(1))));
+        assert_eq!(bench.told().len(), 1);
+        bench
+    };
+    let mut bench = answered();
+    bench.wait(499);
+    assert!(bench.sent[0].is_some());
+    bench.wait(1);
+    assert!(bench.sent[0].is_none());
+    let mut bench = answered();
+    bench.reply(0, "0\r\n\r\n");
+    bench.wait(500);
+    bench.send(&modern(2, "ping", ""));
+    assert_eq!((bench.connections, bench.received(0).contains("\"id\":2")), (1, true));
+    let mut bench = answered();
+    bench.send(&modern(2, "ping", ""));
+    assert!(bench.received(1).contains("\"id\":2"));
+    bench.reply(0, "0\r\n\r\n");
+    assert!(bench.sent[0].is_some() && bench.told().is_empty());
+}
