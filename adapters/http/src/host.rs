@@ -591,4 +591,20 @@ mod tests {
         other.pay_back(&mut budget);
         assert_eq!(budget.used(), 0);
     }
+
+    #[test]
+    fn a_budget_is_exceeded_beyond_its_limit() {
+        let mut budget = Budget::new(5).output(10);
+        budget.output.recount(0, 4);
+        budget.output.recount(0, 6);
+        assert_eq!((budget.output_used(), budget.is_exceeded()), (10, false));
+        budget.output.recount(4, 5);
+        assert_eq!((budget.output_used(), budget.is_exceeded()), (11, true));
+        budget.output.recount(6, 0);
+        assert_eq!((budget.output_used(), budget.is_exceeded(), budget.used()), (5, false, 0));
+        // Without a limit there is none.
+        let mut budget = Budget::new(5);
+        budget.output.recount(0, usize::MAX);
+        assert!(!budget.is_exceeded());
+    }
 }

@@ -81,3 +81,52 @@ pub(crate) fn same_name(one: &[u8], other: &[u8]) -> bool {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of each length, equal but for case, and with one other byte at each place.
+    #[test]
+    fn names_are_the_same_in_any_case() {
+        let whole = *b"Mcp-Protocol-Version-and-more-of-it";
+        for len in 0..=whole.len() {
+            let (name, upper) = (&whole[..len], whole[..len].to_ascii_uppercase());
+            assert!(same_name(name, &upper) && same_name(&upper, name), "{len}");
+            assert!(same_name(name, name));
+            for place in 0..len {
+                let mut other = upper.clone();
+                other[place] ^= 1;
+                assert!(!same_name(name, &other) && !same_name(&other, name), "{len} {place}");
+                assert!(!same_name(name, &upper[..place]) && !same_name(&upper[..place], name));
+            }
+        }
+    }
+
+    #[test]
+    fn each_known_header_is_found() {
+        for (name, known) in [
+            ("Host", Known::Host),
+            ("ORIGIN", Known::Origin),
+            ("sec-fetch-site", Known::Site),
+            ("Content-Type", Known::ContentType),
+            ("Accept", Known::Accept),
+            ("MCP-Session-ID", Known::Session),
+            ("mcp-protocol-version", Known::Version),
+            ("Mcp-Method", Known::Method),
+            ("mcp-name", Known::Name),
+            ("Last-Event-Id", Known::LastEventId),
+            ("expect", Known::Expect),
+            ("Connection", Known::Connection),
+            ("content-length", Known::ContentLength),
+            ("Transfer-Encoding", Known::TransferEncoding),
+        ] {
+            assert_eq!(Known::of(name.as_bytes()), Some(known), "{name}");
+            // Another name of the same length.
+            let other = name.replace(['e', 'E', 'o', 'O'], "x");
+            assert_eq!(Known::of(other.as_bytes()), if other == name { Some(known) } else { None }, "{other}");
+            assert_eq!(Known::of(&name.as_bytes()[1..]), None);
+        }
+        assert_eq!(Known::of(b""), None);
+    }
+}

@@ -2,7 +2,7 @@
 mod common;
 
 use common::{World, call, everything, initialize, json};
-use mcp_sansio::server::{MessageLimits as ServerLimits, Server};
+use mcp_sansio::server::{MessageLimits as ServerLimits, NotifyStatus, Progress, Server};
 use mcp_sansio::service::Service;
 use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits};
 use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
@@ -325,4 +325,82 @@ fn a_stream_is_left_at_the_end_of_its_connection() {
     client.wired.end_of_input();
     site.serve(&mut client, usize::MAX);
     assert_eq!((client.wait, site.endpoint.load()), (WaitFor::Close, (0, 0, 0)));
+}
+
+/// Gives all bytes to a connection and serves it once. Returns the number of answers that wait.
+fn serve_once(site: &mut Site, client: &mut Client, bytes: &[u8]) -> (WaitFor, usize) {
+    client.wired.space()[..bytes.len()].copy_from_slice(bytes);
+    client.wired.filled(bytes.len());
+    let mut app = App::new(&site.service, &mut site.world);
+    let mut host = ServeContext { endpoint: &mut site.endpoint, app: &mut app, body: &mut site.body, now: site.now };
+    let wait = client.wired.serve(&mut host, &mut |bytes| bytes.fill(9));
+    let answers = client.wired.pending().windows(9).filter(|start| *start == b"HTTP/1.1 ").count();
+    (wait, answers)
+}
+
+/// Requests that are sent ahead are answered some at a time, so that other connections have a turn. Refused ones count too.
+#[test]
+fn requests_sent_ahead_are_answered_in_turns() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let ping = post(Some(&session), r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    for request in [ping.clone(), ping.replace("Host: localhost", "Host: evil.example")] {
+        let mut client = Client::new(1 << 16, 1 << 16);
+        let ahead = request.repeat(40);
+        for (bytes, expected) in [(ahead.as_bytes(), (WaitFor::Write, 16)), (&b""[..], (WaitFor::Write, 16))] {
+            assert_eq!(serve_once(&mut site, &mut client, bytes), expected);
+            client.wired.sent(1 << 16);
+        }
+        assert_eq!(serve_once(&mut site, &mut client, b""), (WaitFor::Read, 8));
+    }
+}
+
+/// A client that has so much to read gets no further answer before it has read it.
+#[test]
+fn a_further_request_waits_while_much_is_unread() {
+    const AHEAD: usize = 16 * 1024;
+    let answered = |size: usize| {
+        let mut site = Site::new();
+        let session = opened(&mut site);
+        let large = call("2025-11-25", 1, "large", json!({"size": size}));
+        let both = post(Some(&session), &large) + &post(Some(&session), &call("2025-11-25", 2, "count", json!({})));
+        let mut client = Client::new(1 << 16, 1 << 16);
+        let (wait, answers) = serve_once(&mut site, &mut client, both.as_bytes());
+        (wait, answers, client.wired.pending().len())
+    };
+    let (_, _, len) = answered(AHEAD);
+    let around = len - AHEAD;
+    assert_eq!(answered(AHEAD - around), (WaitFor::Write, 1, AHEAD));
+    let (wait, answers, _) = answered(AHEAD - around - 1);
+    assert_eq!((wait, answers), (WaitFor::Read, 2));
+}
+
+/// Events for a client that has so much to read stay in the log.
+#[test]
+fn events_stay_in_the_log_while_much_is_unread() {
+    const AHEAD: usize = 16 * 1024;
+    let unread = |size: usize| {
+        let mut site = Site::new();
+        let session = opened(&mut site);
+        let meta = json!({"name": "later", "arguments": {}, "_meta": {"progressToken": 1}});
+        let message = common::request("2025-11-25", 1, "tools/call", meta);
+        let mut client = Client::new(1 << 16, 1 << 17);
+        let (wait, _) = serve_once(&mut site, &mut client, post(Some(&session), &message).as_bytes());
+        assert_eq!(wait, WaitFor::Read);
+        let token = site.world.later[0].1;
+        let mut seen = Vec::new();
+        for (done, text) in [(1, "x".repeat(size)), (2, "more".to_owned())] {
+            let progress = Progress::new(done).message(&text);
+            assert_eq!(site.endpoint.progress(token, progress), NotifyStatus::Sent);
+            let (wait, _) = serve_once(&mut site, &mut client, b"");
+            seen.push((wait, client.wired.pending().len()));
+        }
+        [seen[0], seen[1]]
+    };
+    let [(_, len), _] = unread(AHEAD);
+    let around = len - AHEAD;
+    assert_eq!(unread(AHEAD - around), [(WaitFor::Read, AHEAD), (WaitFor::Write, AHEAD)]);
+    let [before, (wait, len)] = unread(AHEAD - around - 1);
+    assert_eq!((before, wait), ((WaitFor::Read, AHEAD - 1), WaitFor::Read));
+    assert!(len > AHEAD);
 }

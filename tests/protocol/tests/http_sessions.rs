@@ -284,6 +284,9 @@ fn denied() {
         None => Access::Denied { status: 401, challenge: Some(challenge) },
         Some("weak") => Access::Denied { status: 403, challenge: Some("Bearer error=\"insufficient_scope\"") },
         Some("broken") => Access::Denied { status: 400, challenge: None },
+        Some("longest") => {
+            Access::Granted { principal: Some("1234567890123456789012345678901234567890123456789012345678901234") }
+        }
         Some("long") => {
             Access::Granted { principal: Some("12345678901234567890123456789012345678901234567890123456789012345") }
         }
@@ -299,6 +302,8 @@ fn denied() {
     web.request("POST", "/mcp", &[JSON, ("authorization", "broken")], "{}").refused(400);
     web.request("POST", "/mcp", &[JSON, ("authorization", "long")], "{}").refused(500);
     assert_eq!(web.endpoint.load().1, 0);
+    let longest = [JSON, ACCEPT, ("authorization", "longest")];
+    assert_eq!(web.request("POST", "/mcp", &longest, &initialize("2025-11-25", json!({}))).status, 200);
 }
 
 // spec: A069 A084 A086 A087 A088 A134

@@ -921,3 +921,109 @@ fn a_change_before_initialized_is_told_after_it() {
         assert_eq!(web.pull(stream).json()[0]["method"], "notifications/tools/list_changed");
     }
 }
+
+/// Its driver waits for the socket, and asks again by itself.
+#[test]
+fn a_stream_that_waits_for_its_socket_is_not_reported() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let stream = web.call(&session, 1, "gossip", json!({})).opened();
+    assert!(web.is_ready(stream));
+    assert_eq!(web.sip(stream, 40), (StreamStatus::More, 40));
+    assert!(!web.is_ready(stream));
+    assert_eq!(web.pull(stream).json().len(), 8);
+}
+
+/// A sign of life is due as long after the last event as after the last sign, for each stream by itself.
+#[test]
+fn an_event_is_a_sign_of_life() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let call = |web: &mut Web, id: i64| {
+        let params = json!({"name": "later", "arguments": {"tag": id.to_string()}, "_meta": {"progressToken": id}});
+        let stream = web.say(&session, &common::request("2025-06-18", id, "tools/call", params)).opened();
+        web.pull(stream);
+        stream
+    };
+    let (first, second) = (call(&mut web, 1), call(&mut web, 2));
+    web.wait(5_000);
+    for (done, room) in [(1, usize::MAX), (2, 30)] {
+        let token = web.later("1");
+        assert_eq!(web.endpoint.progress(token, Progress::new(done)), NotifyStatus::Sent);
+        // The second time only a part of the event goes out.
+        let _ = web.sip(first, room);
+    }
+    assert_eq!(web.endpoint.next_deadline(), Some(web.now + 10_000), "that of the second stream");
+    web.wait(9_999);
+    assert!(!web.is_ready(second));
+    web.wait(1);
+    assert!(web.is_ready(second) && web.pull(second).events[0].comment);
+    assert_eq!(web.endpoint.next_deadline(), Some(web.now + 5_000), "that of the first one");
+    assert!(web.pull(first).events.iter().all(|event| !event.comment));
+    // A sign that finds no room is given as soon as there is some.
+    web.wait(15_000);
+    assert_eq!(web.sip(second, 2), (StreamStatus::More, 0));
+    let signs = web.pull(second).events;
+    assert!(signs.len() == 1 && signs[0].comment, "{signs:?}");
+}
+
+/// A client that is back after a long time gets a sign at once, and one that is back soon does not.
+#[test]
+fn a_client_that_comes_back_gets_a_sign_in_time() {
+    for (away, signs) in [(14_999, 0), (15_000, 1)] {
+        let mut web = Web::new();
+        let session = web.open("2025-11-25");
+        let stream = web.call(&session, 1, "later", json!({})).opened();
+        let id = web.pull(stream).events[0].id.clone();
+        web.detach(stream);
+        web.wait(away);
+        let again = web.listen(&session, id.as_deref()).opened();
+        assert_eq!(web.pull(again).events.iter().filter(|event| event.comment).count(), signs, "{away}");
+    }
+}
+
+/// The answer to `initialize` may be too long for a body. Its stream begins as the revision wants it.
+#[test]
+fn an_opening_on_a_stream_is_primed_in_2025_11_25() {
+    for (revision, primed) in [("2025-03-26", 0), ("2025-06-18", 0), ("2025-11-25", 1)] {
+        let mut web = Web::new();
+        web.body = 256;
+        let reply = web.post(&common::initialize(revision, json!({})));
+        assert!(reply.header("mcp-session-id").is_some());
+        let stream = reply.opened();
+        let pulled = web.pull(stream);
+        assert_eq!(
+            (pulled.events.len(), pulled.events.iter().filter(|event| event.data.is_empty()).count()),
+            (primed + 1, primed)
+        );
+        assert_eq!(web.endpoint.load(), (0, 1, 0));
+    }
+}
+
+/// The session of a stream of 2024-11-05 that finds no place is not kept.
+#[test]
+fn an_old_stream_without_a_place_leaves_no_session() {
+    let mut web = Web::limited(config(), EndpointLimits { streams: 1, ..EndpointLimits::default() });
+    let stream = web.request("GET", "/sse", &[SSE], "").opened();
+    let refused = web.request("GET", "/sse", &[SSE], "");
+    refused.refused(503);
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+    web.detach(stream);
+    web.request("GET", "/sse", &[SSE], "").opened();
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+}
+
+/// One turn writes at least 1,024 bytes, whatever is configured, and no more than that.
+#[test]
+fn a_turn_has_a_least_size() {
+    for (turn, written) in [(1, 1_024), (1_024, 1_024), (1_500, 1_500)] {
+        let mut web = Web::with(config().turn(turn));
+        let session = web.open("2025-06-18");
+        let token = json!({"name": "later", "arguments": {"tag": "t"}, "_meta": {"progressToken": 1}});
+        let stream = web.say(&session, &common::request("2025-06-18", 1, "tools/call", token)).opened();
+        web.answer(web.later("t"), &"x".repeat(5_000)).unwrap();
+        assert_eq!(web.sip(stream, usize::MAX), (StreamStatus::More, written), "{turn}");
+        assert_eq!(web.sip(stream, usize::MAX), (StreamStatus::More, written));
+        assert!(web.pull(stream).ended);
+    }
+}

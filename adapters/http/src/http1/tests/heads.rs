@@ -383,3 +383,40 @@ fn headers_that_come_twice() {
         assert_eq!(head.fields.accept.stream(), streams, "{lines}");
     }
 }
+
+/// Places in a head have 16 bits, and the number of its headers 8, whatever the limits are.
+#[test]
+fn heads_of_the_largest_size() {
+    const LARGEST: usize = 0xffff;
+    let limits = ConnectionLimits::DEFAULT.head(1 << 20).line(1 << 20);
+    let status = |head: &str, cut: usize| {
+        let (mut input, mut output) = (vec![0; 1 << 17], [0; 256]);
+        let mut connection = Connection::<255>::new(&mut input[..], &mut output[..], limits);
+        for part in head.as_bytes().chunks(cut) {
+            connection.space()[..part.len()].copy_from_slice(part);
+            connection.filled(part.len());
+            match connection.step(0) {
+                ConnectionStep::Read => {}
+                ConnectionStep::Request => return 200,
+                _ => return connection.refused().map_or(0, |status| status.0),
+            }
+        }
+        0
+    };
+    let with_value = |len: usize| {
+        let head = "GET / HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
+        head.replace("X: ", &format!("X: {}", "x".repeat(len - head.len())))
+    };
+    let with_headers = |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(count - 1));
+    for cut in [usize::MAX, 60_000] {
+        for (head, expected) in [
+            (with_value(LARGEST), 200),
+            (with_value(LARGEST + 1), 431),
+            (with_value(LARGEST + 5_000), 431),
+            (with_headers(254), 200),
+            (with_headers(255), 431),
+        ] {
+            assert_eq!(status(&head, cut), expected, "{} bytes, {cut}", head.len());
+        }
+    }
+}

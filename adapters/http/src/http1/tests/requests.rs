@@ -14,6 +14,10 @@ fn chunked_bodies() {
     assert_eq!(seen("20\r\n0123456789abcdef0123456789abcdef\r\n0\r\n\r\n"), "<0123456789abcdef0123456789abcdef>");
     assert_eq!(seen("1;a=b;c=\"d e\"\r\nx\r\n0;e\r\n\r\n"), "<x>");
     assert_eq!(seen("1\r\nx\r\n0\r\nTrailer: dropped\r\nX:\r\n\r\n"), "<x>");
+    // As many digits, and as many bytes of extensions and trailers, as there may be.
+    assert_eq!(seen("0000000000000001\r\nx\r\n0000000000000000\r\n\r\n"), "<x>");
+    assert_eq!(seen(&format!("1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(256))), "<x>");
+    assert_eq!(seen(&format!("1\r\nx\r\n0\r\nA:{}\r\n\r\n", "e".repeat(255))), "<x>");
 }
 
 /// A store that grows has room for what came, and grows no further while that is consumed.
@@ -92,6 +96,7 @@ fn malformed_chunks_are_refused() {
     assert_eq!(refusal(&format!("{CHUNKED}1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(257))), 400);
     assert_eq!(refusal(&format!("{CHUNKED}{}0\r\n\r\n", "1;extension!\r\nx\r\n".repeat(30))), 400);
     assert_eq!(refusal(&format!("{CHUNKED}0\r\nA: {}\r\n\r\n", "e".repeat(257))), 431);
+    assert_eq!(refusal(&format!("{CHUNKED}0\r\nA:{}\r\n\r\n", "e".repeat(256))), 431);
 }
 
 #[test]
