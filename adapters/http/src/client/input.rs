@@ -199,6 +199,24 @@ mod tests {
         }
     }
 
+    /// Bytes that are not parsed yet move to the start, also from the very end of the store.
+    #[test]
+    fn a_part_of_a_head_behind_another_one_has_room_for_its_rest() {
+        const FIRST: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+        for part in [0, 10] {
+            let mut bytes = std::vec![0; FIRST.len() + part];
+            let mut input = Input::new(Store::from(&mut bytes[..]));
+            let whole = [FIRST, "HTTP/1.1 204 A\r\n\r\n"].concat();
+            let given = give(&mut input, &whole);
+            assert_eq!(given, FIRST.len() + part);
+            assert_eq!(input.head(1_000).unwrap().unwrap().status, 100);
+            assert_eq!(input.head(1_000).unwrap().map(|head| head.status), None);
+            assert_eq!(input.space().len(), FIRST.len());
+            give(&mut input, &whole[given..]);
+            assert_eq!(input.head(1_000).unwrap().unwrap().status, 204);
+        }
+    }
+
     #[test]
     fn a_head_has_a_limit() {
         let len = HEAD.len();

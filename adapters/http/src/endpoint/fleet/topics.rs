@@ -252,8 +252,8 @@ mod tests {
             assert_eq!(kept, (false, String::new(), 0));
             assert_eq!(keep(&mut topics, "a", heard("{}", principal), EACH + len), (true, "a".into(), EACH + len));
         }
-        // One state replaces another one of its key.
-        assert_eq!(keep(&mut topics, "a", heard("{}", None), 2 * EACH), (true, "a".into(), EACH));
+        // One state replaces another one of its key, and its bytes.
+        assert_eq!(keep(&mut topics, "a", heard("{}", None), 10 * EACH), (true, "a".into(), EACH));
         assert_eq!(keep(&mut topics, "c", heard("{}", None), 2 * EACH), (true, "ac".into(), 2 * EACH));
         assert_eq!(keep(&mut topics, "b", heard("{}", None), 2 * EACH), (true, "ab".into(), 2 * EACH));
         // An older state than the last one is not kept in its place.
