@@ -602,7 +602,7 @@ mod tests {
         assert_eq!((budget.output_used(), budget.is_exceeded()), (11, true));
         budget.output.recount(6, 0);
         assert_eq!((budget.output_used(), budget.is_exceeded(), budget.used()), (5, false, 0));
-        // Without a limit there is none.
+        // Nothing exceeds a budget that has no limit.
         let mut budget = Budget::new(5);
         budget.output.recount(0, usize::MAX);
         assert!(!budget.is_exceeded());

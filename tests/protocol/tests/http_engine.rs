@@ -1285,7 +1285,7 @@ fn the_time_until_a_stream_is_found() {
     assert_eq!(site.arrive(caught_up()), []);
     assert_eq!(site.wait(999), []);
     assert!(undecided(&mut site, &session));
-    assert_eq!(site.wait(1), [stop.clone()]);
+    assert_eq!(site.wait(1), std::slice::from_ref(&stop));
     site.web.listen(&session, Some(&event_id(0))).refused(400);
     // It has begun meanwhile.
     let mut site = Site::new(FleetLimits::default());
@@ -1298,12 +1298,12 @@ fn the_time_until_a_stream_is_found() {
     let mut site = Site::new(FleetLimits::default());
     site.arrive(Arrival::Left(TWO));
     let session = look(&mut site, 0);
-    assert_eq!(site.arrive(caught_up()), [stop.clone()]);
+    assert_eq!(site.arrive(caught_up()), std::slice::from_ref(&stop));
     site.web.listen(&session, Some(&event_id(0))).refused(400);
     // The engine is away, or says nothing.
     let mut site = Site::new(FleetLimits::default());
     let session = look(&mut site, 0);
-    assert_eq!(site.arrive(Arrival::Left(OWN)), [stop.clone()]);
+    assert_eq!(site.arrive(Arrival::Left(OWN)), std::slice::from_ref(&stop));
     site.web.listen(&session, Some(&event_id(0))).refused(503);
     let mut site = Site::new(FleetLimits::default());
     let session = look(&mut site, 0);

@@ -180,7 +180,7 @@ mod tests {
         std::string::String::from_utf8(bytes).unwrap()
     }
 
-    /// What was read makes room for what follows, also where it filled the store.
+    /// Bytes that were read make room for what follows, also where they filled the store.
     #[test]
     fn a_store_that_a_head_fills_has_room_for_the_body() {
         for behind in 0..4 {

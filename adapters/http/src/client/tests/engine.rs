@@ -136,7 +136,7 @@ fn the_last_failure_explains_itself() {
     assert!(served.ask(challenge));
     let fault = served.web.fault().unwrap();
     assert_eq!((fault.why, fault.detail), (FailureReason::GivenUp, "Bearer x"));
-    // An answer that is none has no text.
+    // An empty body has no text.
     assert!(served.ask(&failed("200 OK", "")));
     let fault = served.web.fault().unwrap();
     assert_eq!((fault.why, fault.detail), (FailureReason::Unanswered, ""));
