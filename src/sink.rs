@@ -517,7 +517,7 @@ mod tests {
         out.put(b"{}").unwrap();
         out.end();
         assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
-        // Room for the newline alone is none for a message.
+        // The room of a newline is too small for a message.
         out.sent(1);
         assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
         out.sent(1);
