@@ -26,9 +26,6 @@ pub struct HttpConnection<'m, const H: usize = 32> {
     /// A request may wait for the stream of its session.
     #[cfg(feature = "alloc")]
     waits_for_streams: bool,
-    /// The current head is of a message of HTTP with SSE.
-    #[cfg(feature = "alloc")]
-    is_old_post: bool,
 }
 
 /// A limit of memory for all connections together: bytes of received requests (see [`HttpConnection::space_in`]) and of
@@ -197,8 +194,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             output: 0,
             #[cfg(feature = "alloc")]
             waits_for_streams: false,
-            #[cfg(feature = "alloc")]
-            is_old_post: false,
         }
     }
 
@@ -213,11 +208,11 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// Returns `true` if the whole request has to wait until the stream of its session was read.
     #[cfg(feature = "alloc")]
     fn must_wait<S, B>(&mut self, host: &ServeContext<'_, '_, '_, S, B>) -> bool {
-        if !self.waits_for_streams || !self.is_old_post {
+        if !self.waits_for_streams {
             return false;
         }
         let Some((head, _)) = self.connection.head_exchange() else { return false };
-        host.endpoint.must_wait(&head.request_head())
+        host.endpoint.is_post_path(head.path()) && host.endpoint.must_wait(&head.request_head())
     }
 
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.
@@ -409,10 +404,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         let response = match admitted {
             Ok(admission) => {
                 self.admission = Some(admission);
-                #[cfg(feature = "alloc")]
-                {
-                    self.is_old_post = host.endpoint.is_post_path(head.path);
-                }
                 return HeadCheck::Passed;
             }
             Err(response) => response,
