@@ -316,10 +316,12 @@ impl<'a, S> HttpServer<'a, S> {
         #[cfg(feature = "resource-server")]
         let app = if permit.is_some() { app.permit(&permits) } else { app };
         let Some((socket, pump)) = self.listener.take_stream() else { return Serving::new(self, app)?.run() };
-        let mut serving = Serving::new(self, app)?;
-        serving.carry(socket)?;
-        let served = serving.run();
-        drop(serving);
+        let served = {
+            let mut serving = Serving::new(self, app)?;
+            serving.carry(socket)?;
+            serving.run()
+        };
+        // The socket is closed now, also after a stop.
         pump.finish(GRACE);
         served
     }
