@@ -247,6 +247,62 @@ fn the_memory_of_a_large_answer_is_given_back_when_it_was_sent() {
     });
 }
 
+/// Unsent answers have a total: those who have not read the most of them make room.
+#[test]
+fn a_client_that_does_not_read_goes_when_there_is_too_much_unsent() {
+    let options = HttpServerOptions::new().output_total(4 * LARGE);
+    with_asking_server(options, &|_| Access::Granted { principal: None }, |hall, app| {
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(connect(hall, app, &large()));
+            assert!(!hall.budget.is_exceeded());
+        }
+        let open = hall.connections.iter().flatten().count();
+        assert!((1..8).contains(&open), "{open} are open");
+    });
+}
+
+/// The memory of answers that were sent is taken back instead.
+#[test]
+fn clients_that_have_read_all_stay() {
+    let options = HttpServerOptions::new().output_total(5_000);
+    with_asking_server(options, &|_| Access::Granted { principal: None }, |hall, app| {
+        let mut clients: Vec<_> = (0..40).map(|_| connect(hall, app, REQUEST).0).collect();
+        assert!(!hall.budget.is_exceeded() && hall.connections.iter().flatten().count() == 40);
+        assert!(clients.iter_mut().all(|client| received(client).starts_with("HTTP/1.1 404")));
+    });
+}
+
+#[test]
+fn a_connection_ends_behind_the_last_byte_of_its_answers() {
+    with_server(|hall, app| {
+        let (mut client, slot) = connect(hall, app, &large());
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        wake(hall, app, slot);
+        assert!(hall.connections[slot].is_some());
+        assert!(read_all(hall, app, &mut client, slot).len() > LARGE);
+        assert!(hall.connections[slot].is_none());
+    });
+}
+
+/// The server ends its side behind its last byte, and reads on.
+#[test]
+fn a_refusal_is_sent_whole_behind_a_large_answer() {
+    with_server(|hall, app| {
+        let refused = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100000\r\n\r\n";
+        let (mut client, slot) = connect(hall, app, &[&large()[..], refused].concat());
+        let answers = read_all(hall, app, &mut client, slot);
+        assert!(answers.len() > LARGE && answers[LARGE..].contains("HTTP/1.1 403"));
+        assert_eq!(client.read(&mut [0]).unwrap(), 0, "the end");
+        client.write_all(&[b' '; 1000]).unwrap();
+        wake(hall, app, slot);
+        assert!(hall.connections[slot].is_some());
+        drop(client);
+        wake(hall, app, slot);
+        assert!(hall.connections[slot].is_none());
+    });
+}
+
 /// It may be open for hours, and little is read meanwhile.
 #[test]
 fn a_stream_that_is_open_takes_no_memory_of_the_input() {
