@@ -150,21 +150,22 @@ impl Fetcher {
     pub fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchFailed> {
         let begun = Instant::now();
         let mut fetch = Fetch::growing(request, self.limits, 0).map_err(FetchFailed::Request)?;
+        let limit = Duration::from_millis(fetch.deadline());
         let mut trouble = None;
         loop {
-            fetch.expire(begun.elapsed().as_millis() as Millis);
             match fetch.response() {
                 Some(Ok(response)) => return Ok(FetchedResponse::new(&response)),
                 Some(Err(why)) => return Err(FetchFailed::Exchange(why, trouble)),
                 None => {}
             }
             if fetch.connects()
-                && let Err(error) = self.exchange(&mut fetch, begun)
+                && let Err(error) = self.exchange(&mut fetch, begun + limit)
             {
                 if let Some(RefusedAddress(address)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
                     return Err(FetchFailed::Address(*address));
                 }
-                // Without effect if the connection failed after the response.
+                // Without effect if the connection failed after the response. If the time is over, that is the reason.
+                fetch.expire(begun.elapsed().as_millis() as Millis);
                 fetch.failed();
                 trouble = Some(error);
             }
@@ -172,14 +173,13 @@ impl Fetcher {
     }
 
     /// Carries out the exchange over one connection.
-    fn exchange(&self, fetch: &mut Fetch<'_>, begun: Instant) -> io::Result<()> {
-        let end = begun + Duration::from_millis(fetch.deadline());
+    fn exchange(&self, fetch: &mut Fetch<'_>, end: Instant) -> io::Result<()> {
         let url = fetch.url();
         let mut origin = HttpOrigin::new(url.host(), url.port(), left(end)?);
         let (addresses, each) = origin.addresses()?;
         let socket = connect(&self.allowed(addresses)?, each, end)?;
         if !url.is_secure() {
-            return carry(fetch, socket, |socket| socket, begun, end);
+            return carry(fetch, socket, |socket| socket, end);
         }
         #[cfg(feature = "tls")]
         {
@@ -188,7 +188,7 @@ impl Fetcher {
                 patient(tls.socket(), end)?;
                 tls.handshake()?;
             }
-            carry(fetch, tls, |tls| tls.socket(), begun, end)
+            carry(fetch, tls, |tls| tls.socket(), end)
         }
         #[cfg(not(feature = "tls"))]
         Err(io::Error::other("this program was built without TLS (the feature `tls`)"))
@@ -245,12 +245,11 @@ fn patient(socket: &TcpStream, end: Instant) -> io::Result<()> {
     socket.set_write_timeout(Some(left))
 }
 
-/// Moves bytes until there is a response, another connection is needed, or the time is over.
+/// Moves bytes until there is a response or another connection is needed. It is an error if the time is over before.
 fn carry<C: Read + Write>(
     fetch: &mut Fetch<'_>,
     mut link: C,
     socket: impl Fn(&C) -> &TcpStream,
-    begun: Instant,
     end: Instant,
 ) -> io::Result<()> {
     fetch.connected();
@@ -277,7 +276,6 @@ fn carry<C: Read + Write>(
             Err(error) if is_wait(&error) => {}
             Err(error) => return Err(trouble.unwrap_or(error)),
         }
-        fetch.expire(begun.elapsed().as_millis() as Millis);
     }
     Ok(())
 }
@@ -427,7 +425,7 @@ mod tests {
             assert!(fetch.connects());
             let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let mut weak = Weak { socket, sent: Vec::new(), writes: 0, fails_after, answer };
-            let begun = Instant::now();
+            let end = Instant::now() + Duration::from_secs(60);
             let carried = {
                 let weak = &mut weak;
                 struct Lent<'w>(&'w mut Weak);
@@ -444,7 +442,7 @@ mod tests {
                         self.0.flush()
                     }
                 }
-                carry(&mut fetch, Lent(weak), |lent| &lent.0.socket, begun, begun + Duration::from_secs(60))
+                carry(&mut fetch, Lent(weak), |lent| &lent.0.socket, end)
             };
             assert_eq!(carried.map_err(|error| error.kind()).err(), failure);
             match fails_after {
