@@ -154,7 +154,8 @@ impl AuthorizationOptions {
             Outcome::Wait => lock(&authorizer.0.state).failure.take().map(|failure| failure.error),
             Outcome::Refused(error) => Some(error),
         };
-        let saved = authorizer.save(&mut lock(&authorizer.0.work), false);
+        // Again, if the first time has failed: the token must not stay there unnoticed.
+        let saved = authorizer.save(&mut lock(&authorizer.0.work), true);
         error.map_or(saved, |error| Err(io::Error::other(error))).map_err(ClientError::Io)
     }
 }

@@ -462,6 +462,53 @@ fn a_place_for_tokens_that_cannot_be_written() {
     }
 }
 
+/// The token is forgotten, also if the authorization server does not revoke it; the registration stays.
+#[test]
+fn a_logout_forgets_the_token_and_says_what_failed() {
+    for (status, is_revoked) in [(200, true), (503, false)] {
+        let (world, kept) = (World::new(), Kept::default());
+        let mut client = Adapter::Blocking.client(&world, login().tokens(kept.clone()));
+        client.list().unwrap();
+        drop(client);
+        if !is_revoked {
+            set(&world, Place::Issuer, "/revoke", Response::new(status, "text/plain", ""));
+        }
+        let done = login().tokens(kept.clone()).log_out(&world.url());
+        assert_eq!(done.is_ok(), is_revoked, "{done:?}");
+        assert!(done.err().is_none_or(|error| error.to_string().contains("503")));
+        assert_eq!(count(&world, Place::Issuer, "/revoke"), 1, "{:?}", world.story());
+        let text = kept.0.lock().unwrap().clone().unwrap();
+        assert!(text.contains("client-Issuer-1") && !text.contains("access-"), "{text}");
+        // There is nothing to revoke any more, and the next start asks again.
+        login().tokens(kept.clone()).log_out(&world.url()).unwrap();
+        assert_eq!(count(&world, Place::Issuer, "/revoke"), 1);
+        Adapter::Blocking.client(&world, login().tokens(kept)).list().unwrap();
+        assert_eq!((count(&world, Place::Issuer, "/authorize"), count(&world, Place::Issuer, "/register")), (2, 1));
+        assert_eq!(world.violations(), [""; 0]);
+    }
+}
+
+/// A token that stays in its place after a logout is an error, whether it was revoked or not.
+#[test]
+fn a_logout_that_cannot_be_saved_is_an_error() {
+    for is_revocable in [true, false] {
+        let (world, place) = (World::new(), Closable::default());
+        if !is_revocable {
+            world.document(Place::Issuer, ASM, |_, asm| {
+                asm.as_object_mut().unwrap().remove("revocation_endpoint");
+            });
+        }
+        let mut client = Adapter::Blocking.client(&world, login().tokens(place.clone()));
+        client.list().unwrap();
+        drop(client);
+        place.is_closed.store(true, Ordering::Relaxed);
+        let error = login().tokens(place.clone()).log_out(&world.url()).unwrap_err();
+        assert_eq!(error.to_string(), "disk full");
+        assert_eq!(count(&world, Place::Issuer, "/revoke"), usize::from(is_revocable));
+        assert_eq!(world.violations(), [""; 0]);
+    }
+}
+
 /// The TLS configuration of the client is used for its authorization server too.
 #[test]
 fn the_tls_configuration_counts_for_the_authorization_server() {
