@@ -65,10 +65,9 @@ pub enum Delivery {
 pub struct Conversation<'s, S: 'static> {
     service: &'s Service<'s, S>,
     state: S,
-    session: LineServer<'static, LineSink<Vec<u8>>>,
+    session: Session,
     rhythm: Rhythm,
     now: Millis,
-    received: Vec<u8>,
     /// The revision of requests that are made here.
     revision: Option<Revision>,
     requests: u32,
@@ -77,6 +76,53 @@ pub struct Conversation<'s, S: 'static> {
 
 /// The most turns of a loop. More of them mean that it never comes to rest.
 const TURNS: usize = 100_000;
+
+type Session = LineServer<'static, LineSink<Vec<u8>>>;
+
+/// Runs until the server needs input. What it sends is added to `received`.
+///
+/// # Panics
+/// If the server does not come to rest.
+fn run<S>(session: &mut Session, service: &Service<'_, S>, state: &mut S, received: &mut Vec<u8>) {
+    for _ in 0..TURNS {
+        let next = session.run(service, state);
+        received.extend_from_slice(session.pending());
+        let sent = session.pending().len();
+        session.sent(sent);
+        if next == NextStep::Read {
+            return;
+        }
+    }
+    panic!("the server does not come to rest");
+}
+
+/// Sends one line in pieces. Returns the lines that come back.
+fn say<S>(
+    session: &mut Session,
+    service: &Service<'_, S>,
+    state: &mut S,
+    rhythm: &mut Rhythm,
+    line: &str,
+) -> Vec<String> {
+    let bytes = [line.as_bytes(), b"\n"].concat();
+    let (mut rest, mut received) = (&bytes[..], Vec::new());
+    while !rest.is_empty() {
+        let wanted = rhythm.piece(rest.len());
+        let space = session.space();
+        let n = space.len().min(wanted).min(rest.len());
+        let (now, later) = rest.split_at(n);
+        space[..n].copy_from_slice(now);
+        session.filled(n);
+        rest = later;
+        run(session, service, state, &mut received);
+    }
+    lines(&received)
+}
+
+fn lines(received: &[u8]) -> Vec<String> {
+    let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+}
 
 impl<'s, S> Conversation<'s, S> {
     /// Opens a connection to a service, with the state of its handlers.
@@ -89,7 +135,6 @@ impl<'s, S> Conversation<'s, S> {
             session,
             rhythm: Rhythm::new(Delivery::Whole),
             now: 0,
-            received: Vec::new(),
             revision: None,
             requests: 0,
             capabilities: requests::CAPABILITIES.into(),
@@ -263,28 +308,14 @@ impl<'s, S> Conversation<'s, S> {
 
     /// Sends one line, given without its newline. Returns the lines that come back.
     pub fn say(&mut self, line: &str) -> Vec<String> {
-        let bytes = [line.as_bytes(), b"\n"].concat();
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            self.work();
-            let wanted = self.rhythm.piece(rest.len());
-            let space = self.session.space();
-            let n = space.len().min(wanted).min(rest.len());
-            let (now, later) = rest.split_at(n);
-            space[..n].copy_from_slice(now);
-            self.session.filled(n);
-            rest = later;
-        }
-        self.work();
-        self.take()
+        say(&mut self.session, self.service, &mut self.state, &mut self.rhythm, line)
     }
 
     /// Lets time pass. Returns the lines that the server sends.
     pub fn wait(&mut self, millis: Millis) -> Vec<String> {
         self.now += millis;
         self.session.expire(self.now);
-        self.work();
-        self.take()
+        self.heard()
     }
 
     /// Publishes a change. Returns the lines that the server sends.
@@ -294,8 +325,7 @@ impl<'s, S> Conversation<'s, S> {
     pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
         requests::assert_declared(self.service, &mut self.state, change);
         self.session.publish(change);
-        self.work();
-        self.take()
+        self.heard()
     }
 
     /// Takes what threads and tasks have sent to the server with a [`LateSender`](crate::LateSender); waits for it, at most so
@@ -304,11 +334,11 @@ impl<'s, S> Conversation<'s, S> {
     where
         S: 'static,
     {
-        if late.wait(at_most) {
-            while late.give(&mut self.session, self.service, &mut self.state) {}
-            self.work();
+        if !late.wait(at_most) {
+            return Vec::new();
         }
-        self.take()
+        while late.give(&mut self.session, self.service, &mut self.state) {}
+        self.heard()
     }
 
     /// Answers a `tools/call` that was put off. Returns the lines that the server sends.
@@ -321,8 +351,7 @@ impl<'s, S> Conversation<'s, S> {
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
         self.session.answer(self.service, &mut self.state, token, answer)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Answers a `resources/read` that was put off. Returns the lines that the server sends.
@@ -336,8 +365,7 @@ impl<'s, S> Conversation<'s, S> {
         answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
         self.session.answer_read(self.service, &mut self.state, token, uri, answer)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Answers a `prompts/get` that was put off. Returns the lines that the server sends.
@@ -350,8 +378,7 @@ impl<'s, S> Conversation<'s, S> {
         answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
         self.session.answer_prompt(self.service, &mut self.state, token, answer)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Answers a `completion/complete` that was put off. Returns the lines that the server sends.
@@ -365,8 +392,7 @@ impl<'s, S> Conversation<'s, S> {
         answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
         self.session.answer_complete(self.service, &mut self.state, token, value, answer)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Answers a request with a method of your own that was put off. Returns the lines that the server sends.
@@ -379,8 +405,7 @@ impl<'s, S> Conversation<'s, S> {
         answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
         self.session.answer_other(self.service, &mut self.state, token, answer)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Resumes a request that its handler has suspended. Returns the lines that the server sends.
@@ -389,8 +414,7 @@ impl<'s, S> Conversation<'s, S> {
     /// As [`LineServer::resume`].
     pub fn resume(&mut self, token: RequestToken) -> Result<Vec<String>, RespondError> {
         self.session.resume(token)?;
-        self.work();
-        Ok(self.take())
+        Ok(self.heard())
     }
 
     /// Sends `notifications/progress` for a request that was put off.
@@ -401,16 +425,15 @@ impl<'s, S> Conversation<'s, S> {
     /// Lets another client come over the same wire, see [`LineServer::new_peer`].
     pub fn new_peer(&mut self) {
         self.session.new_peer();
-        self.received.clear();
     }
 
     /// Ends the input. Requests that are still put off get an error. Returns the last lines.
     pub fn finish(&mut self) -> Vec<String> {
         self.session.end_of_input();
-        self.work();
+        let mut last = self.heard();
         let _ = self.session.abandon();
-        self.work();
-        self.take()
+        last.extend(self.heard());
+        last
     }
 
     /// Returns the state of the handlers.
@@ -418,27 +441,11 @@ impl<'s, S> Conversation<'s, S> {
         &mut self.state
     }
 
-    /// Runs until the server needs input.
-    ///
-    /// # Panics
-    /// If the server does not come to rest.
-    fn work(&mut self) {
-        for _ in 0..TURNS {
-            let next = self.session.run(self.service, &mut self.state);
-            self.received.extend_from_slice(self.session.pending());
-            let sent = self.session.pending().len();
-            self.session.sent(sent);
-            if next == NextStep::Read {
-                return;
-            }
-        }
-        panic!("the server does not come to rest");
-    }
-
-    fn take(&mut self) -> Vec<String> {
-        let received = std::mem::take(&mut self.received);
-        let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    /// Runs until the server needs input. Returns the lines that it sends.
+    fn heard(&mut self) -> Vec<String> {
+        let mut received = Vec::new();
+        run(&mut self.session, self.service, &mut self.state, &mut received);
+        lines(&received)
     }
 }
 
@@ -742,5 +749,82 @@ impl<'p, S> ClientServerPair<'p, S> {
         self.client.filled(n);
         self.server.sent(n);
         n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::service::Tool;
+
+    use super::*;
+    use crate::Ignore;
+
+    static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", |_, call| call.text("hello"))];
+    const SERVICE: Service<'static, ()> = Service::new("greeter", "1.0").tools(&TOOLS);
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("editor", "1.0");
+
+    fn connected(cut: Delivery) -> ClientServerPair<'static, ()> {
+        let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(cut);
+        pair.client().connect();
+        pair.run(&mut Ignore);
+        pair
+    }
+
+    #[test]
+    fn pieces_have_their_sizes() {
+        for (cut, size) in
+            [(Delivery::Whole, 100), (Delivery::Bytes, 1), (Delivery::Pieces(7), 7), (Delivery::Pieces(0), 1)]
+        {
+            assert_eq!(Rhythm::new(cut).piece(100), size, "{cut:?}");
+        }
+        let sizes = |seed| {
+            let mut rhythm = Rhythm::new(Delivery::Random(seed));
+            (0..5_000).map(|_| rhythm.piece(100)).collect::<Vec<_>>()
+        };
+        assert_eq!((sizes(3).iter().min(), sizes(3).iter().max()), (Some(&1), Some(&64)));
+        assert!(sizes(3) == sizes(3) && sizes(3) != sizes(5));
+    }
+
+    /// The client goes first, unless the direction is random.
+    #[test]
+    fn random_pieces_go_in_both_directions_in_turn() {
+        for (cut, is_random) in [(Delivery::Bytes, false), (Delivery::Pieces(9), false), (Delivery::Random(5), true)] {
+            let mut pair = connected(cut);
+            for _ in 0..20 {
+                pair.link().send(&Request::call("hello")).unwrap();
+            }
+            let (mut ups, mut downs) = (0, 0);
+            loop {
+                let (up, down) = (pair.client.pending().len(), pair.server.pending().len());
+                if !pair.step(&mut Ignore) {
+                    break;
+                }
+                if up > 0 && down > 0 {
+                    let went_up = pair.client.pending().len() < up;
+                    (ups, downs) = (ups + u32::from(went_up), downs + u32::from(!went_up));
+                }
+            }
+            assert!(ups > 10 && (downs > 10) == is_random && (downs == 0) != is_random, "{cut:?}: {ups} {downs}");
+        }
+    }
+
+    #[test]
+    fn a_connection_breaks_at_its_byte_and_opens_again() {
+        let whole = connected(Delivery::Whole).moved();
+        for at in [1, whole - 1, whole, whole + 1] {
+            let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(Delivery::Bytes).breaks_at(at);
+            pair.client().connect();
+            pair.run(&mut Ignore);
+            assert_eq!((pair.is_broken(), pair.moved()), (at <= whole, at.min(whole)), "{at} of {whole}");
+            pair.break_off();
+            assert!(pair.is_broken() && !pair.step(&mut Ignore));
+            pair.reconnect();
+            let mut has_come = false;
+            pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+                has_come |= matches!(event, ClientEvent::Connected(_));
+            });
+            assert!(has_come && !pair.is_broken() && pair.moved() > at.min(whole));
+        }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ServerCapability, code};
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::server::{Progress, RequestToken, ServerChange};
+use mcp_sansio::server::{Progress, RequestToken, RespondError, ServerChange};
 use mcp_sansio::service::{
     Call, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, Resource, Service, Tool,
 };
-use mcp_sansio_host::testing::{Conversation, Delivery, Reply};
+use mcp_sansio_host::testing::{ClientServerPair, Conversation, Delivery, Reply};
 
 #[derive(Default)]
 struct State {
@@ -61,7 +62,7 @@ static TOOLS: [Tool<State>; 6] = [
     Tool::new("silent", "Says seven", silent).output(OUTPUT),
     Tool::new("fails", "Fails", fails).output(OUTPUT),
     Tool::new("later", "Comes later", later),
-    Tool::new("ask", "Asks", ask),
+    Tool::new("ask", "Asks", ask).output(OUTPUT),
 ];
 
 fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
@@ -170,6 +171,8 @@ fn mistakes_of_a_test_are_told() {
     assert!(panics(|| talk.open(Revision::V2024_11_05)).starts_with("the service does not have 2024-11-05"));
     let reply = talk.open(Revision::V2026_07_28);
     assert!(reply.error().is_some());
+    // The revision that the test wants, and no other.
+    assert!(panics(|| talk.snapshot()).starts_with("the request was refused"));
     talk.open(Revision::V2025_06_18);
     assert!(talk.snapshot().contains("tools/count/name: \"count\"\n"));
 }
@@ -224,9 +227,67 @@ fn a_connection_aside_is_initialized() {
         let mut talk = Conversation::new(&service, 0);
         talk.open(revision);
         let before = *talk.state();
+        assert_eq!(before, told);
         talk.snapshot();
         assert_eq!(*talk.state() - before, told, "{revision:?}");
     }
+}
+
+#[test]
+fn time_passes_on_demand() {
+    static CLOCK: [Tool<()>; 1] = [Tool::new("now", "Says the time", |(): &mut (), call| {
+        let now = call.now();
+        call.text(now)
+    })];
+    let service = Service::new("clock", "1").tools(&CLOCK);
+    let mut talk = Conversation::new(&service, ());
+    talk.open(Revision::V2026_07_28);
+    assert_eq!(talk.call("now", &()).text(), "0");
+    assert!(talk.wait(40).is_empty() && talk.wait(2).is_empty());
+    assert_eq!(talk.call("now", &()).text(), "42");
+    let profile = ClientInfo::new("editor", "1.0");
+    let mut pair = ClientServerPair::new(&profile, &service, ());
+    let mut heard = Vec::new();
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
+        _ => drop(link.send(&Request::call("now")).unwrap()),
+    };
+    pair.client().connect();
+    pair.wait(7, &mut handler);
+    pair.link().send(&Request::call("now")).unwrap();
+    pair.wait(5, &mut handler);
+    assert!(heard.len() == 2 && heard[0].contains(r#""text":"7""#) && heard[1].contains(r#""text":"12""#), "{heard:?}");
+}
+
+#[test]
+fn an_initialized_client_says_so() {
+    let service = Service::new("told", "1").on_notification(|told: &mut u32, _| *told += 1);
+    let mut talk = Conversation::new(&service, 0);
+    let answer = talk.initialize("2025-11-25");
+    assert!(answer.contains(r#""protocolVersion":"2025-11-25""#), "{answer}");
+    assert_eq!(*talk.state(), 1);
+}
+
+/// A handler that asks sees that its client has gone; a request that is put off gets an error.
+#[test]
+fn the_end_of_the_input_ends_all_requests() {
+    let mut talk = open(Revision::V2025_11_25);
+    assert!(talk.call("later", &()).is_pending() && talk.call("ask", &()).is_pending());
+    let last: Vec<_> = talk.finish().into_iter().map(|line| Reply::of(vec![line])).collect();
+    assert!(last.len() == 2 && last[0].text() == "done" && last[1].error().is_some(), "{last:?}");
+    assert!(talk.finish().is_empty());
+}
+
+#[test]
+fn another_client_does_not_get_what_was_of_the_first() {
+    let mut talk = open(Revision::V2025_11_25);
+    assert!(talk.call("later", &()).is_pending());
+    let token = talk.state().later.take().unwrap();
+    talk.progress(token, Progress::new(1));
+    talk.new_peer();
+    assert_eq!(talk.answer(token, |_, call| call.text("too late")), Err(RespondError::Stale));
+    let hello = talk.open(Revision::V2025_06_18);
+    assert!(hello.notifications().is_empty() && hello.result().get("serverInfo").is_some(), "{hello}");
 }
 
 /// Run by [`snapshots_are_written_when_that_is_asked_for`] with a file.

@@ -2,14 +2,14 @@
 
 use mcp_sansio::client::Arguments;
 use mcp_sansio::json::Raw;
-use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::{ServerCapabilities, meta};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{MessageLimits, ServerChange};
 use mcp_sansio::service::Service;
 use mcp_sansio::sink::LineSink;
 
-use super::{Reply, TURNS};
+use super::{Delivery, Reply, Rhythm, Session, TURNS, say};
 
 /// The capabilities of a client that has all of the protocol itself.
 pub(super) const CAPABILITIES: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
@@ -61,7 +61,7 @@ pub(super) fn json(value: &dyn Arguments) -> String {
 pub(super) struct Aside<'a, 's, S: 'static> {
     service: &'a Service<'s, S>,
     state: &'a mut S,
-    session: LineServer<'static, LineSink<Vec<u8>>>,
+    session: Session,
     revision: Revision,
 }
 
@@ -83,25 +83,8 @@ impl<'a, 's, S> Aside<'a, 's, S> {
     }
 
     fn say(&mut self, line: &str) -> Reply {
-        let bytes = [line.as_bytes(), b"\n"].concat();
-        let (mut rest, mut received) = (&bytes[..], Vec::new());
-        for _ in 0..TURNS {
-            let space = self.session.space();
-            let n = space.len().min(rest.len());
-            let (now, later) = rest.split_at(n);
-            space[..n].copy_from_slice(now);
-            self.session.filled(n);
-            rest = later;
-            let next = self.session.run(self.service, self.state);
-            received.extend_from_slice(self.session.pending());
-            let sent = self.session.pending().len();
-            self.session.sent(sent);
-            if rest.is_empty() && next == NextStep::Read {
-                break;
-            }
-        }
-        let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        Reply::of(lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect())
+        let whole = &mut Rhythm::new(Delivery::Whole);
+        Reply::of(say(&mut self.session, self.service, self.state, whole, line))
     }
 
     /// Returns all entries of a list. Empty if the service does not have it.
