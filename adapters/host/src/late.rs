@@ -503,6 +503,12 @@ impl<S: 'static> LateReceiver<S> {
         self.deferred.is_empty() && self.shared.lock().messages.is_empty()
     }
 
+    /// Returns the number of messages that were sent and not taken.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().messages.len()
+    }
+
     /// Returns whether [`LateSender::decided`] was called since the last time.
     pub const fn take_decided(&mut self) -> bool {
         std::mem::replace(&mut self.decided, false)
@@ -980,6 +986,25 @@ mod tests {
         let sends = thread::spawn(move || late.publish(ServerChange::Tools));
         assert!(receiver.wait(Duration::from_secs(60)));
         assert_eq!(sends.join().unwrap(), Ok(()));
+    }
+
+    /// A thread that sends much to a small channel waits again and again, and is always woken.
+    #[test]
+    fn a_thread_that_waits_for_room_goes_on_when_there_is_some() {
+        const MANY: usize = 1_000;
+        let (late, mut receiver) = channel_of::<u32>(1);
+        let sends = thread::spawn(move || {
+            (0..MANY).try_for_each(|_| {
+                late.wait_for_room()?;
+                late.publish(ServerChange::Tools)
+            })
+        });
+        let mut taken = 0;
+        while taken < MANY {
+            assert!(receiver.wait(Duration::from_secs(20)), "nothing comes after {taken}");
+            taken += give(&mut receiver, &mut Seen::default()).1.len();
+        }
+        assert_eq!((sends.join().unwrap(), taken), (Ok(()), MANY));
     }
 
     /// Each task that waits for room is woken once, when there is room, and at the end of the channel.

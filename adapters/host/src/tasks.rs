@@ -80,3 +80,120 @@ impl TaskNotice {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcp_sansio::client::ClientInfo;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskHandle, TaskStep};
+
+    use super::*;
+    use crate::ServerError;
+    use mcp_sansio::protocol::Method;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").extensions(DECLARATION);
+
+    /// The params of a notification about the task `a`, and the result of `tasks/get` too.
+    const DONE: Raw<'static> = Raw::constant(concat!(
+        r#"{"resultType":"complete","taskId":"a","status":"completed","createdAt":"2026-11-25T00:00:00Z","#,
+        r#""lastUpdatedAt":"2026-11-25T00:00:00Z","ttlMs":null,"result":{"content":[]}}"#
+    ));
+
+    fn engine() -> Client<'static> {
+        let mut engine = Client::growing(&PROFILE);
+        engine.connect_as(Revision::V2026_07_28);
+        engine
+    }
+
+    /// A task whose first `tasks/get` is on its way.
+    fn asked(failures: u8) -> TaskFollower {
+        let handle = TaskHandle::new("a", Revision::V2026_07_28);
+        let mut task = TaskFollower::resume(handle, FollowLimits::DEFAULT.failures(failures));
+        assert!(matches!(task.next(0), TaskStep::Send(_)));
+        task
+    }
+
+    fn end(task: &mut TaskFollower) -> Option<TaskEnd> {
+        std::iter::from_fn(|| task.event()).find_map(|event| match event {
+            TaskEvent::Ended(end) => Some(end),
+            _ => None,
+        })
+    }
+
+    fn lost(why: TransportError) -> ClientError {
+        ClientError::lost_by(why)
+    }
+
+    #[test]
+    fn answers_and_refusals_reach_the_task() {
+        let (engine, mut task) = (engine(), asked(1));
+        let answer = OwnedResult::new(Method::Other, DONE);
+        assert!(take_task_outcome(&mut task, Ok(answer), 1, &engine).is_ok());
+        assert!(matches!(end(&mut task), Some(TaskEnd::Completed(_))));
+        let mut task = asked(1);
+        let error = ServerError { code: -31000, message: "no".into(), data: None };
+        assert!(take_task_outcome(&mut task, Err(ClientError::Server(error)), 1, &engine).is_ok());
+        let refused = TaskEnd::Refused { code: -31000, message: "no".into() };
+        assert_eq!(end(&mut task).map(|end| end.to_string()), Some(refused.to_string()));
+    }
+
+    /// A request that has no answer is sent again, if the connection is there, the reason may pass, and there were not too
+    /// many of them.
+    #[test]
+    fn a_lost_request_is_sent_again_while_that_may_help() {
+        let passing = [
+            TransportError::TimedOut,
+            TransportError::Closed,
+            TransportError::Unreachable,
+            TransportError::Broken,
+            TransportError::Status(408),
+            TransportError::Status(429),
+            TransportError::Status(500),
+            TransportError::Status(599),
+        ];
+        let lasting = [TransportError::Unauthorized, TransportError::TooLarge, TransportError::Status(404)];
+        let (connected, unconnected) = (engine(), Client::growing(&PROFILE));
+        for why in passing {
+            let taken = |failures, engine| take_task_outcome(&mut asked(failures), Err(lost(why)), 1, engine).is_ok();
+            assert_eq!((taken(1, &connected), taken(0, &connected), taken(1, &unconnected)), (true, false, false));
+        }
+        for why in lasting {
+            let error = take_task_outcome(&mut asked(1), Err(lost(why)), 1, &connected).unwrap_err();
+            assert_eq!(error.lost(), Some(why));
+        }
+        for (error, again) in [
+            (ClientError::NotSent(SendError::FullNow), true),
+            (ClientError::NotSent(SendError::Busy), true),
+            (ClientError::NotSent(SendError::FullNever), false),
+            (ClientError::TooManyPages, false),
+        ] {
+            let words = error.to_string();
+            assert_eq!(take_task_outcome(&mut asked(1), Err(error), 1, &connected).is_ok(), again, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_latest_notification_is_given_to_the_task() {
+        let text = |text: &'static str| Raw::parse(text.as_bytes()).unwrap().text().unwrap();
+        for (method, params, is_of_a_task) in [
+            (r#""notifications/tasks""#, Some(DONE), true),
+            (r#""notifications/tasks/status""#, Some(DONE), true),
+            (r#""notifications/progress""#, Some(DONE), false),
+            (r#""notifications/tasks""#, Some(Raw::constant("{}")), false),
+            (r#""notifications/tasks""#, Some(Raw::constant(r#"{"taskId":7}"#)), false),
+            (r#""notifications/tasks""#, None, false),
+        ] {
+            let found = TaskNotice::of(&text(method), params);
+            assert_eq!(found.is_some(), is_of_a_task, "{method} {params:?}");
+            assert!(found.is_none_or(|(id, params)| id.eq_str("a") && params.as_str() == DONE.as_str()));
+        }
+        let (engine, mut task, mut notice) = (engine(), asked(1), TaskNotice::default());
+        assert!(!notice.is_kept() && !notice.give(&mut task, 1, &engine));
+        let working = DONE.as_str().replace("completed", "working");
+        notice.keep(Raw::parse(working.as_bytes()).unwrap());
+        notice.keep(DONE);
+        assert!(notice.is_kept() && notice.give(&mut task, 1, &engine));
+        assert!(matches!(end(&mut task), Some(TaskEnd::Completed(_))));
+        assert!(!notice.is_kept() && !notice.give(&mut task, 2, &engine));
+    }
+}

@@ -588,6 +588,7 @@ mod tests {
             assert!(answer.is_error() && answer.to_string().contains(NOT_STARTED), "{answer}");
             assert!(receiver.is_empty());
             assert!(talk.call("unresumed", &json!({})).is_pending());
+            assert_eq!(receiver.waiting(), 1, "it is answered once");
             let lines = talk.hear(&mut receiver, Duration::ZERO);
             assert!(matches!(&lines[..], [line] if line.contains(NOT_STARTED)), "{lines:?}");
             assert!(receiver.is_empty());
