@@ -199,3 +199,29 @@ impl SpareDescriptors {
         false
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn spare_descriptors_begin_at_a_number() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let number = usize::try_from(socket.as_raw_fd()).unwrap();
+        for (first, has) in [(0, true), (number - 1, true), (number, true), (number + 1, false), (usize::MAX, false)] {
+            assert_eq!(SpareDescriptors { first }.has(&socket), has, "{first} {number}");
+        }
+        // At most half of them are spared.
+        let (none, some, all) = (SpareDescriptors::of(0), SpareDescriptors::of(1), SpareDescriptors::of(usize::MAX));
+        assert_eq!((none.first - some.first, all.first), (1, none.first / 2));
+    }
+
+    #[test]
+    fn the_body_of_a_request_is_as_large_as_a_message() {
+        let options = HttpServerOptions::new().limits(MessageLimits { message: 1234, ..MessageLimits::default() });
+        assert_eq!(options.wire_limits, http1::ConnectionLimits::default().body(1234));
+        assert_eq!(HttpServerOptions::new().connections(0).connections, 1);
+    }
+}

@@ -177,7 +177,8 @@ mod tests {
     fn only_the_right_redirect_ends_the_wait() {
         let loopback = Loopback::open(0).unwrap();
         let uri = loopback.redirect_uri();
-        let early = TcpStream::connect(uri.trim_start_matches("http://").trim_end_matches(PATH)).unwrap();
+        let mut early = TcpStream::connect(uri.trim_start_matches("http://").trim_end_matches(PATH)).unwrap();
+        early.write_all(b"GET /callback?state=early HTTP/1.1\r\n\r\n").unwrap();
         thread::sleep(Duration::from_millis(50));
         loopback.drain();
         let visitor = thread::spawn(move || {
@@ -214,6 +215,42 @@ mod tests {
         assert!(begun.elapsed() >= SLICE, "it does not sleep");
     }
 
+    /// Opens connections until there are `CONNECTIONS` of them, and one more with the redirect; waits for some rounds.
+    fn crowd(loopback: &Loopback, rounds: usize, open: impl Fn() -> Option<TcpStream>) -> (bool, TcpStream, Duration) {
+        let crowd: Vec<_> = (0..CONNECTIONS).map(|_| open()).collect();
+        let mut last = TcpStream::connect(("127.0.0.1", loopback.port)).unwrap();
+        last.write_all(b"GET /callback HTTP/1.1\r\n\r\n").unwrap();
+        let mut left = rounds;
+        let begun = Instant::now();
+        let mut goes_on = || {
+            left = left.saturating_sub(1);
+            left > 0
+        };
+        let came = loopback.wait(&mut goes_on, &mut |_| Page::Good).unwrap();
+        drop(crowd);
+        (came, last, begun.elapsed())
+    }
+
+    /// Connections without a request take places. Those that are over take none.
+    #[test]
+    fn so_many_connections_are_read_at_once() {
+        let loopback = Loopback::open(0).unwrap();
+        let connect = || TcpStream::connect(("127.0.0.1", loopback.port)).unwrap();
+        let (came, last, waited) = crowd(&loopback, CONNECTIONS + 3, || Some(connect()));
+        assert!(!came, "it has no place");
+        assert!(waited >= SLICE, "it does not sleep");
+        drop(last);
+        loopback.drain();
+        let (came, mut last, _) = crowd(&loopback, 1000, || {
+            drop(connect());
+            None
+        });
+        assert!(came);
+        let mut page = String::new();
+        last.read_to_string(&mut page).unwrap();
+        assert!(page.contains("logged in"), "{page}");
+    }
+
     #[test]
     fn a_port_that_is_taken_is_not_used() {
         let first = Loopback::open(0).unwrap();
@@ -247,7 +284,9 @@ mod tests {
     /// The rest of a head may come later, and a head that is too long is not read.
     #[test]
     fn a_head_comes_in_pieces() {
-        for (size, is_taken) in [(10, true), (HEAD + 1, false)] {
+        // Without the end of the line, the head is as long as it may be, and one byte longer.
+        let longest = HEAD - "GET /callback?a=".len();
+        for (size, is_taken) in [(10, true), (longest, true), (longest + 1, false)] {
             let loopback = Loopback::open(0).unwrap();
             let mut client = TcpStream::connect(("127.0.0.1", loopback.port)).unwrap();
             let filler = "x".repeat(size);

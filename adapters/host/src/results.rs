@@ -177,3 +177,63 @@ impl fmt::Debug for ServerHello {
         f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.result.as_str()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo};
+    use mcp_sansio::protocol::ServerCapability;
+    use mcp_sansio::revision::Revisions;
+    use mcp_sansio::service::{Service, Tool};
+
+    use super::*;
+    use crate::testing::ClientServerPair;
+
+    static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", |_, call| call.text("hello"))];
+
+    #[test]
+    fn a_hello_has_what_the_server_says_of_itself() {
+        let profile = ClientInfo::new("editor", "1.0");
+        for revision in Revision::ALL {
+            let service = Service::new("greeter", "1.0").tools(&TOOLS).instructions("Be polite");
+            let service = service.revisions(Revisions::NONE.with(revision));
+            let mut pair = ClientServerPair::new(&profile, &service, ());
+            let mut hello = None;
+            pair.client().connect();
+            pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+                if let ClientEvent::Connected(connected) = event {
+                    hello = Some(ServerHello::new(&connected));
+                }
+            });
+            let hello = hello.unwrap();
+            assert_eq!(hello.revision(), revision);
+            let name = hello.server().and_then(|server| server.get("name")?.text());
+            assert!(name.is_some_and(|name| name.eq_str("greeter")), "{hello:?}");
+            assert!(
+                hello.instructions().is_some_and(|text| text.eq_str("Be polite")) || revision == Revision::V2024_11_05
+            );
+            assert!(hello.capabilities().is_some_and(|all| all.get("tools").is_some()), "{hello:?}");
+            assert!(hello.features().has(ServerCapability::Tools) && !hello.features().has(ServerCapability::Prompts));
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_not_asked_has_said_nothing() {
+        for revision in Revision::ALL {
+            let hello = ServerHello::unasked(revision);
+            assert_eq!((hello.revision(), hello.raw().as_str()), (revision, "null"));
+            assert!(hello.server().is_none() && hello.capabilities().is_none() && hello.instructions().is_none());
+            assert_eq!(hello.features(), ServerCapabilities::NONE);
+        }
+    }
+
+    #[test]
+    fn members_of_a_result_are_read_by_name() {
+        let result = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":"a\u0062","n":[1,2]}"#));
+        assert!(result.next_cursor().is_some_and(|cursor| cursor.eq_str("ab")));
+        assert_eq!((result.member::<Vec<u8>>("n"), result.member::<Option<u8>>("m")), (Ok(vec![1, 2]), Ok(None)));
+        assert!(result.member::<u8>("n").is_err());
+        assert_eq!((result.is_retried(), result.clone().retried(true).is_retried()), (false, true));
+        let last = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":null}"#));
+        assert!(last.next_cursor().is_none());
+    }
+}

@@ -124,4 +124,24 @@ mod tests {
         assert_eq!(file.load().unwrap(), None);
         fs::remove_dir_all(folder).unwrap();
     }
+
+    /// Errors name the path, and nothing is left of a text that could not be saved.
+    #[test]
+    fn a_place_that_is_no_file_is_an_error() {
+        let folder = std::env::temp_dir().join(format!("mcp-sansio-no-tokens-{}", std::process::id()));
+        let path = folder.join("tokens.json");
+        fs::create_dir_all(path.join("inside")).unwrap();
+        let mut file = TokenFile::new(&path);
+        let errors = [file.load().map(drop), file.save("text"), file.remove().map(drop)];
+        for error in errors.map(Result::unwrap_err) {
+            assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
+        // A file where there should be a folder.
+        fs::write(folder.join("file"), "").unwrap();
+        assert!(TokenFile::new(folder.join("file/tokens.json")).save("text").is_err());
+        fs::remove_dir_all(folder).unwrap();
+        let mut none = NoTokens;
+        assert!(none.save("text").is_ok() && none.load().unwrap().is_none());
+    }
 }

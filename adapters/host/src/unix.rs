@@ -167,7 +167,9 @@ mod tests {
         let path = folder.join("s");
         let (listener, file) = UnixSocketFile::bind(&path, 0o620).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o620);
-        assert!(connect_unix(&path).is_ok());
+        // Who reads from it does not wait.
+        let mut stream = connect_unix(&path).unwrap();
+        assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         let second = UnixSocketFile::bind(&path, 0o600).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::AddrInUse);
         assert!(second.to_string().contains("another process listens"), "{second}");
@@ -193,6 +195,21 @@ mod tests {
         let (_other, _its_file) = UnixSocketFile::bind(&path, 0o600).unwrap();
         drop((listener, file));
         assert!(path.exists());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A socket of another type refuses connections in a way of its own.
+    #[test]
+    fn a_socket_of_another_type_is_in_use() {
+        let folder = folder("type");
+        let path = folder.join("s");
+        let datagrams = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let error = UnixSocketFile::bind(&path, 0o600).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        assert!(error.to_string().contains("another process listens"), "{error}");
+        // It is there still.
+        assert_eq!(std::os::unix::net::UnixDatagram::unbound().unwrap().send_to(b"hi", &path).unwrap(), 2);
+        drop(datagrams);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
