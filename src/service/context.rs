@@ -395,7 +395,12 @@ impl<'a> RequestContext<'a> {
     /// # Ok::<(), RespondError>(())
     /// ```
     pub fn later(&mut self) -> (RequestToken, HandlerResult) {
-        (self.token, self.settle(Settled::Later))
+        // After an answer there is nothing to put off: a second one would follow.
+        let done = match self.unsettled() {
+            Ok(()) => self.settle(Settled::Later),
+            Err(answered) => Err(answered),
+        };
+        (self.token, done)
     }
 
     /// Lets the transport close the connection until the answer is there: over HTTP in 2025-11-25 the client comes back

@@ -7,12 +7,14 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{Caching, NotifyStatus, PullStatus, Server};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::{Caching, NotifyStatus, PullStatus, RpcError, Server};
 use mcp_sansio::service::{
     Call, Complete, ContentBlock, CreateMessage, DynamicTools, HandlerResult, InputRequest, Prompt, PromptArgument,
     PromptMessage, ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool, ToolInfo, is_tool_name,
 };
 use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_host::testing::Conversation;
 use mcp_sansio_host::{OwnedTool, OwnedTools};
 
 const D: &str = "2025-11-25";
@@ -247,6 +249,85 @@ fn questions_that_are_wrong() {
 }
 
 const NOTHING: Raw<'static> = Raw::constant("{}");
+
+type Answer = fn(&mut Call<'_>) -> HandlerResult;
+
+/// All ways to answer a call, to put it off and to ask.
+const ANSWERS: [Answer; 13] = [
+    |call| call.text("text"),
+    |call| call.later().1,
+    |call| call.suspend(b"").map(|(_, done)| done),
+    |call| call.ask(&[InputRequest::roots("a")], b""),
+    |call| call.stream_text(0),
+    |call| call.error("error"),
+    |call| call.content(&[ContentBlock::text("content")]),
+    |call| call.json_raw(NOTHING),
+    |call| call.result(NOTHING),
+    |call| call.fail(&RpcError::internal("fail")),
+    |call| call.fail_with(-31000, "fail_with"),
+    |call| Err(call.failed("failed")),
+    |call| call.require_visits(&[InputRequest::visit("a", "Sign in", "https://example.com", "v")]),
+];
+
+/// The members of a retry belong to 2026-07-28: before, they may be anything.
+#[test]
+fn members_of_later_revisions_are_not_looked_at() {
+    for (members, is_right) in [
+        (json!({"inputResponses": 7}), false),
+        (json!({"inputResponses": {"a": 7}}), false),
+        (json!({"requestState": 7}), false),
+        (json!({"inputResponses": {"a": {}}}), true),
+        (json!({"inputResponses": {}}), true),
+    ] {
+        for revision in REVISIONS {
+            let mut params = json!({"name": "it"});
+            params.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            let service = with_tools([Tool::new("it", "Does it", |_, call| call.text("done"))]);
+            let said = rig(service, revision).say(&request(revision, 1, "tools/call", params));
+            let is_served = said[0].contains("done");
+            assert_eq!(is_served, is_right || revision != MODERN, "{revision} {members}: {said:?}");
+        }
+    }
+}
+
+/// The first answer of a handler counts, whatever it does after that.
+#[test]
+fn a_request_is_answered_once() {
+    type Answers = (Answer, Option<Answer>);
+    fn twice((first, second): &mut Answers, call: &mut Call<'_>) -> HandlerResult {
+        if call.answer("a").is_some() {
+            return call.text("there is no answer");
+        }
+        let done = first(call);
+        assert!(second.is_none_or(|second| second(call).is_err()));
+        done
+    }
+    fn source(_: &mut Answers, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
+        let rest = &b"stream"[at as usize..];
+        let n = rest.len().min(bytes.len());
+        bytes[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+    static TOOLS: [Tool<Answers>; 1] = [Tool::new("twice", "Answers twice", twice).source(source)];
+    let service = Service::new("twice", "1").tools(&TOOLS);
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let said = |answers: Answers| {
+            let mut talk = Conversation::new(&service, answers);
+            talk.open(revision);
+            let mut said = talk.say(&call(revision.date(), 7, "twice", json!({})));
+            // A request that is open gets an error at the end, one that was answered does not.
+            said.extend(talk.finish());
+            said
+        };
+        for (number, first) in ANSWERS.into_iter().enumerate() {
+            let alone = said((first, None));
+            assert!(!alone.is_empty(), "{number}");
+            for second in if number < 5 { &ANSWERS[..] } else { &ANSWERS[..2] } {
+                assert_eq!(said((first, Some(*second))), alone, "{revision:?} {number}");
+            }
+        }
+    }
+}
 
 fn tool_use(id: &'static str) -> ContentBlock<'static> {
     ContentBlock::tool_use(id, "t", NOTHING)
