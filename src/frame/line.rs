@@ -182,7 +182,8 @@ impl<'m> LineBuffer<'m> {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.end == self.store.bytes().len() && self.end < self.store.limit() {
+        if self.end == self.store.bytes().len() {
+            // At its limit, the store stays as it is.
             let wanted = (self.end + CHUNK).min(self.store.limit());
             self.store.reach(wanted);
         }

@@ -591,7 +591,7 @@ impl Server<'_> {
         }
     }
 
-    /// Ends a request without an answer.
+    /// Ends a request without an answer; also if the sink is full and the same message comes again.
     pub fn forget(&mut self, token: RequestToken) {
         let Some(slot) = self.slot_mut(token) else { return };
         let has_records = slot.round().is_some();
@@ -599,16 +599,6 @@ impl Server<'_> {
         self.live -= 1;
         if has_records {
             self.forget_asks(token);
-        }
-    }
-
-    /// Takes an admission back because the sink is full. The same message comes again, and its token was not given
-    /// out.
-    pub(crate) fn retract(&mut self, token: RequestToken) {
-        if let Some(slot) = self.slot_mut(token) {
-            slot.free();
-            slot.generation = token.generation;
-            self.live -= 1;
         }
     }
 

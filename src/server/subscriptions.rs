@@ -355,8 +355,8 @@ impl Server<'_> {
                 }
                 let mut id = super::IdText::EMPTY;
                 let _ = id.set(record.data);
+                // Its parts follow it, so no record before this position moves.
                 self.change_records(RecordChange::DropListen(id.as_bytes()));
-                from = 0;
             } else if kind == LISTEN {
                 let [first, ..] = LISTS;
                 let list = LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first);

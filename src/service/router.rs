@@ -202,7 +202,7 @@ impl<S> Service<'_, S> {
         // 5. Reserve room for the reply: no handler runs twice because its reply did not fit.
         let reserve = target.reserve.max(MIN_ROOM);
         if out.held() || out.room() < reserve.min(out.capacity()) {
-            server.retract(token);
+            server.forget(token);
             return Err(FullError::Now);
         }
         // 6. Invoke the handler. 7. It writes its reply straight into the sink.
@@ -433,7 +433,7 @@ pub(crate) fn fail(
     match server.fail(token, failure, out) {
         Ok(()) | Err(RespondError::Stale | RespondError::WrongKind) => Ok(Dispatched::Handled),
         Err(RespondError::FullNow) => {
-            server.retract(token);
+            server.forget(token);
             Err(FullError::Now)
         }
         Err(RespondError::FullNever | RespondError::NotInitialized) => {
