@@ -193,3 +193,73 @@ impl core::fmt::Debug for BatchOut<'_> {
         f.debug_struct("BatchOut").field("open", &self.open).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{LineSink, SliceStorage};
+
+    fn say(out: &mut dyn Out, kind: MessageKind, text: &str) {
+        out.begin(kind).unwrap();
+        out.put(text.as_bytes()).unwrap();
+        out.end();
+    }
+
+    /// An array begins and ends again with what is taken back.
+    #[test]
+    fn a_message_that_is_taken_back_leaves_the_array_as_it_was() {
+        let mut space = [0; 64];
+        let mut inner = LineSink::new(SliceStorage::new(&mut space));
+        let mut out = BatchOut::new(&mut inner, false);
+        let before = out.mark();
+        say(&mut out, MessageKind::Result, "1");
+        out.roll_back(before);
+        out.roll_back(before);
+        say(&mut out, MessageKind::Result, "2");
+        let after = out.mark();
+        say(&mut out, MessageKind::Result, "3");
+        out.roll_back(after);
+        say(&mut out, MessageKind::Result, "4");
+        let after = out.mark();
+        say(&mut out, MessageKind::Notification, "n");
+        out.roll_back(after);
+        out.roll_back(after);
+        say(&mut out, MessageKind::Result, "5");
+        say(&mut out, MessageKind::Notification, "n");
+        // It goes on later.
+        say(&mut out, MessageKind::Result, "6");
+        let is_open = out.leave();
+        assert!(is_open && inner.held());
+        let mut out = BatchOut::new(&mut inner, is_open);
+        say(&mut out, MessageKind::Result, "7");
+        out.finish();
+        assert_eq!((inner.pending(), inner.held()), (&b"[2,4,5]\nn\n[6,7]\n"[..], false));
+        let out = BatchOut::new(&mut inner, false);
+        assert!(!out.leave() && !inner.held());
+    }
+
+    /// The last byte is for the bracket.
+    #[test]
+    fn an_array_has_room_for_its_end() {
+        let mut space = [0; 16];
+        let mut inner = LineSink::new(SliceStorage::new(&mut space));
+        let (room, capacity) = (inner.room(), inner.capacity());
+        let mut out = BatchOut::new(&mut inner, false);
+        assert_eq!((out.room(), out.capacity()), (room - 1, capacity - 1));
+        out.begin(MessageKind::Result).unwrap();
+        let left = out.room();
+        assert_eq!(out.put(&b"x".repeat(left + 1)), Err(FullError::Now));
+        assert_eq!((out.put(&b"x".repeat(left)), out.room()), (Ok(()), 0));
+        out.end();
+        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        out.finish();
+        assert!(inner.pending().starts_with(b"[xx") && inner.pending().ends_with(b"x]\n"));
+        let mut space = [0; 16];
+        let mut inner = LineSink::new(SliceStorage::new(&mut space));
+        let mut out = BatchOut::new(&mut inner, false);
+        out.hold(true);
+        assert!(out.held() && out.begin(MessageKind::Result).is_err());
+        out.hold(false);
+        assert!(!out.held() && out.begin(MessageKind::Result).is_ok());
+    }
+}
