@@ -146,6 +146,19 @@ mod tests {
         assert_eq!(reading.join().unwrap().0, [22]);
     }
 
+    /// Before the handshake the session keeps a part of what is to be sent.
+    #[test]
+    fn bytes_that_cannot_be_read_or_written_yet_are_no_error() {
+        let (mut tls, _far, _) = pair(true);
+        assert!(tls.poll_read(&mut cx(), &mut [0; 8]).is_pending());
+        let mut taken = 0;
+        while let Poll::Ready(written) = tls.poll_write(&mut cx(), &[0; 4096]) {
+            taken += written.unwrap();
+            assert!(taken < 1 << 24, "without end");
+        }
+        assert!(taken > 0);
+    }
+
     #[test]
     fn a_connection_that_is_gone_is_an_error() {
         let (mut tls, far, _) = pair(false);
