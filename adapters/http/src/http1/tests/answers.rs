@@ -503,3 +503,72 @@ fn windows_that_were_sent_in_part() {
     BodyOut::new(connection.answer(), &|_| Status::OK, &[]).end();
     assert_eq!(sent(&mut connection), format!("{}0\r\n\r\n", &whole[20..]));
 }
+
+type Write<'f> = &'f dyn Fn(&mut ResponseBuffer<'_>) -> Result<(), FullError>;
+
+const FIRST: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+
+/// Answers twice, and reports `sent_meanwhile` bytes as sent in the middle of the second answer. Returns the rest, if there
+/// is room for all.
+fn written_behind(parts: (Write<'_>, Write<'_>), sent_meanwhile: usize, size: usize) -> Option<String> {
+    let (mut input, mut output) = ([0; 128], [0; 500]);
+    let mut connection = connected((&mut input, &mut output[..size]), &[GET, GET].concat());
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"{}").ok()?;
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    parts.0(connection.answer()).ok()?;
+    connection.sent(sent_meanwhile);
+    parts.1(connection.answer()).ok()?;
+    Some(sent(&mut connection))
+}
+
+/// Bytes that were sent make room for an answer, also while it is written.
+#[test]
+fn an_answer_moves_to_the_front_while_it_is_written() {
+    let (long, more) = ("v".repeat(200), "y".repeat(40));
+    let body: (Write<'_>, Write<'_>) = (
+        &|answer| {
+            let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
+            out.begin(MessageKind::Result).and_then(|()| out.put(b"01234"))
+        },
+        &|answer| {
+            let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
+            out.put(more.as_bytes()).map(|()| out.end())
+        },
+    );
+    let begin_draft: Write<'_> = &|answer| {
+        let mut out = DraftOut::new(answer);
+        out.begin(MessageKind::Result).and_then(|()| out.put(b"01234"))
+    };
+    let end_draft = |answer: &mut ResponseBuffer<'_>, fields: &[(&str, &str)]| {
+        let mut out = DraftOut::new(answer);
+        out.put(more.as_bytes()).map(|()| out.end())?;
+        answer.finish(Status::OK, fields)
+    };
+    let stream: (Write<'_>, Write<'_>) =
+        (&|answer| answer.stream_with(Status::OK, &[]).and_then(|()| answer.put(b"01234")), &|answer| {
+            answer.put(more.as_bytes()).map(|()| answer.end_stream())
+        });
+    let head = "HTTP/1.1 200 OK\r\n";
+    for (parts, second) in [
+        (body, format!("{head}Content-Length: 45\r\nContent-Type: application/json\r\n\r\n01234{more}")),
+        ((begin_draft, &|answer| end_draft(answer, &[])), format!("{head}Content-Length: 45\r\n\r\n01234{more}")),
+        (
+            (begin_draft, &|answer| end_draft(answer, &[("Long", &long)])),
+            format!("{head}Content-Length: 45\r\nLong: {long}\r\n\r\n01234{more}"),
+        ),
+        (stream, format!("{head}Transfer-Encoding: chunked\r\n\r\n002d\r\n01234{more}\r\n0\r\n\r\n")),
+    ] {
+        let smallest = [0, 20, FIRST.len()].map(|sent_meanwhile| {
+            let fits = |size: &usize| {
+                let text = written_behind(parts, sent_meanwhile, *size);
+                assert!(text.as_ref().is_none_or(|text| text[..] == [FIRST, &second].concat()[sent_meanwhile..]));
+                text.is_some()
+            };
+            let sizes: Vec<usize> = (0..500).filter(fits).collect();
+            assert_eq!(sizes.last(), Some(&499));
+            sizes[0]
+        });
+        assert!(smallest[0] == smallest[1] + 20 && smallest[1] > smallest[2], "{smallest:?}");
+    }
+}
