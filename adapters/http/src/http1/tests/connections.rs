@@ -466,3 +466,77 @@ fn an_input_grows_with_what_arrives() {
     assert_eq!(fill(1_000 << 10, 20 << 10), kib(&[4, 8, 16, 20]));
     assert_eq!(fill(100, usize::MAX), [100]);
 }
+
+/// 100 (Continue) leaves room for the end of an answer.
+#[test]
+fn leave_has_its_room() {
+    for (size, expected) in [(31, ""), (32, "HTTP/1.1 100 Continue\r\n\r\n")] {
+        let (mut input, mut output) = ([0; 256], [0; 32]);
+        let expects = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        let mut connection = connected((&mut input, &mut output[..size]), expects);
+        assert_eq!(connection.step(0), ConnectionStep::Expect);
+        assert_eq!(connection.step(0), ConnectionStep::Read);
+        assert_eq!(sent(&mut connection), expected);
+    }
+}
+
+/// The store is a limit of a head and of a body in chunks, too, where the limits allow more.
+#[test]
+fn a_request_that_its_store_cannot_take() {
+    let (mut input, mut output) = ([b'x'; 64], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], ConnectionLimits::default());
+    feed(&mut connection, &format!("GET / HTTP/1.1\r\nHost: {}", "a".repeat(42)));
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert!(sent(&mut connection).starts_with("HTTP/1.1 431 "));
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (more, step) in [(0, ConnectionStep::Read), (1, ConnectionStep::Shut)] {
+        let (mut input, mut output) = ([0; 128], [0; 256]);
+        let chunk = input.len() - head.len() - 16 + more;
+        let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], ConnectionLimits::default());
+        feed(&mut connection, &format!("{head}{chunk:x}\r\n"));
+        assert_eq!(connection.step(0), step);
+        assert_eq!(sent(&mut connection).starts_with("HTTP/1.1 413 "), more > 0);
+    }
+}
+
+/// Only the answer to a bad request names control characters.
+#[test]
+fn a_large_head_with_control_characters() {
+    let (mut input, mut output) = ([0; 64], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], ConnectionLimits::default());
+    feed(&mut connection, &format!("POST / HTTP/1.1\r\nA: \u{1}\r\nB: {}", "b".repeat(38)));
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    let text = sent(&mut connection);
+    assert!(text.starts_with("HTTP/1.1 431 ") && text.contains("Content-Length: 0\r\n"), "{text}");
+}
+
+#[test]
+fn a_refused_peer_may_send_as_much_as_is_dropped() {
+    let (mut input, mut output) = ([0; 64], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], LIMITS.drain(5));
+    feed(&mut connection, "(");
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    sent(&mut connection);
+    for (bytes, step) in [("abc", ConnectionStep::Shut), ("de", ConnectionStep::Shut), ("f", ConnectionStep::Close)] {
+        feed(&mut connection, bytes);
+        assert_eq!(connection.step(0), step);
+    }
+}
+
+/// A connection is idle only after all bytes were sent, and has no deadline after its end.
+#[test]
+fn a_connection_with_pending_bytes_is_not_idle() {
+    let (mut input, mut output) = ([0; 64], [0; 256]);
+    let limits = LIMITS.idle_time(10).write_time(1_000).write_rate(0);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+    feed(&mut connection, GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    assert_eq!((connection.next_deadline(), connection.expire(999)), (Some(1_000), ExpireStatus::Nothing));
+    sent(&mut connection);
+    assert_eq!(connection.step(999), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(1_009));
+    assert_eq!(connection.expire(1_009), ExpireStatus::Close);
+    assert_eq!(connection.next_deadline(), None);
+}
