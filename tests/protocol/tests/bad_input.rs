@@ -345,3 +345,19 @@ fn the_error_says_why_it_is_no_json() {
         assert_eq!(parse(said)["error"]["message"], message, "{said}");
     }
 }
+
+#[test]
+fn the_error_names_the_member_that_is_wrong() {
+    for (revision, method, params, message) in [
+        ("2025-11-25", "resources/read", json!({}), "Invalid params: uri is missing"),
+        (MODERN, "resources/read", json!({"uri": 5}), "Invalid params: uri is missing"),
+        ("2025-11-25", "prompts/get", json!({"name": {}}), "Invalid params: name is missing"),
+        (MODERN, "tools/call", json!({}), "Invalid params: name is missing"),
+        (MODERN, "tools/call", json!({"name": "count", "arguments": []}), "Invalid params: arguments is not an object"),
+    ] {
+        let mut rig = Rig::new().opened(revision);
+        let reply = rig.one(&request(revision, 1, method, params));
+        assert_eq!(parse(&reply)["error"]["message"], message, "{reply}");
+        assert_eq!(rig.world.effects, 0);
+    }
+}

@@ -76,6 +76,9 @@ fn patient(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
 }
 
 fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
+    if complete.value() == "suspend" {
+        return complete.suspend(b"").map(|(_, done)| done);
+    }
     if complete.argument().eq_str("now") {
         return complete.matching(["Ada", "Alan", "Grace"]);
     }
@@ -85,6 +88,9 @@ fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> HandlerResu
 fn other(world: &mut World, other: &mut CustomRequest<'_>) -> HandlerResult {
     if other.method().eq_str("demo/now") {
         return other.result(Raw::constant(r#"{"hello":true}"#));
+    }
+    if other.method().eq_str("demo/suspend") {
+        return other.suspend(b"").map(|(_, done)| done);
     }
     put_off(world, other.later())
 }
@@ -115,7 +121,10 @@ fn hasty(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     }
 }
 
-static TOOLS: [Tool<World>; 9] = [
+static TOOLS: [Tool<World>; 10] = [
+    Tool::new("hoard", "Has more state than there is memory", |_, call| {
+        call.suspend(&[b'x'; 600]).map(|(_, done)| done)
+    }),
     Tool::new("hasty", "Waits 50 ms for an answer", hasty).reserve(1024),
     Tool::new("later", "Later", |world: &mut World, call| put_off(world, call.later())),
     Tool::new("now", "Now", |_, call| call.text("hello")),
@@ -531,6 +540,37 @@ fn without_memory_nothing_is_suspended() {
         assert_eq!(code(&rig.one(&request(revision, 1, "resources/read", json!({"uri": long})))), -32603);
         assert_eq!(rig.session.server().in_flight(), 0);
         assert!(rig.world.later.is_empty());
+    }
+}
+
+/// Which handler it was is not kept for completion, and for methods that the service has no table of.
+#[test]
+fn what_cannot_be_resumed_is_not_suspended() {
+    for revision in REVISIONS {
+        let server = Server::growing(MessageLimits::default()).asks(Store::growing(2_000));
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        let asked =
+            json!({"ref": {"type": "ref/prompt", "name": "later"}, "argument": {"name": "who", "value": "suspend"}});
+        for (method, params) in [("completion/complete", asked), ("demo/suspend", json!({}))] {
+            let reply = rig.one(&request(revision, 1, method, params));
+            assert_eq!(code(&reply), -32603, "{method}");
+            assert!(reply.contains("The handler suspends what cannot be resumed"), "{reply}");
+            assert_eq!(rig.session.server().in_flight(), 0);
+        }
+    }
+}
+
+/// Nothing stays of a suspension whose params fit and whose state does not.
+#[test]
+fn a_refused_suspension_takes_no_memory() {
+    for revision in REVISIONS {
+        let server = Server::growing(MessageLimits::default()).asks(Store::growing(600));
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        for round in 0..20 {
+            let reply = rig.one(&call(revision, round, "hoard", json!({})));
+            assert!(text(&reply).contains("too large to be kept"), "{reply}");
+        }
+        assert_eq!(rig.say(&call(revision, "j", "job", json!({}))), [""; 0]);
     }
 }
 

@@ -5,7 +5,7 @@ use common::http::*;
 use common::*;
 use mcp_sansio::protocol::{ClientCapabilities, ServerCapability};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{MessageLimits, Peer, Scope, Server, ServerChange};
+use mcp_sansio::server::{MessageLimits, Peer, RequestSlot, Scope, Server, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_host::testing::Conversation;
@@ -188,7 +188,7 @@ fn a_change_in_one_scope_is_not_for_the_others() {
     for at in 0..2 {
         enter(&mut server, at);
         let line = request("2025-11-25", 1, "resources/subscribe", json!({"uri": URI}));
-        service.dispatch(&mut world, line.as_bytes(), &mut server, &mut out).unwrap();
+        let _ = service.dispatch(&mut world, line.as_bytes(), &mut server, &mut out).unwrap();
         enter(&mut server, at);
     }
     out.clear();
@@ -206,4 +206,23 @@ fn a_change_in_one_scope_is_not_for_the_others() {
     assert_eq!([0, 1].map(|at| heard(&mut server, &world, at)), [0, 0]);
     server.publish_in(Scope(1), URI);
     assert_eq!([0, 1].map(|at| heard(&mut server, &world, at)), [1, 0]);
+}
+
+/// A server that was lent no memory for subscriptions, and has published nothing itself.
+#[test]
+fn changes_that_a_peer_has_noted_are_sent_where_it_is_served() {
+    let (service, world) = (service(), World::default());
+    let mut peer = Peer::opened_elsewhere(Revision::V2025_11_25, ClientCapabilities::default());
+    peer.record(ServerChange::Tools);
+    let mut slots = [RequestSlot::FREE; 1];
+    let mut server = Server::new(&mut slots);
+    server.swap_peer(&mut peer, Scope(1));
+    let mut out = LineSink::new(Vec::new());
+    let _ = service.pull(&world, &mut server, &mut out);
+    let lines: Vec<_> = std::str::from_utf8(out.pending()).unwrap().lines().map(String::from).collect();
+    assert_eq!(methods(&lines), ["notifications/tools/list_changed"]);
+    // Before it is open, there is nothing to send it.
+    let mut new = Peer::NEW;
+    new.record(ServerChange::Tools);
+    assert_eq!(format!("{new:?}"), format!("{:?}", Peer::NEW));
 }
