@@ -383,3 +383,21 @@ fn row_of(hash: u32, rows: usize) -> usize {
     let row = hash as usize & (size - 1);
     if row < rows { row } else { row & (size / 2).saturating_sub(1) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::row_of;
+
+    /// A table that grows by a row moves hashes of one other row to it, and no others.
+    #[test]
+    fn rows_of_a_growing_table() {
+        for rows in 1..40_usize {
+            let split = rows - (rows + 1).next_power_of_two() / 2;
+            for hash in 0..200 {
+                let (before, after) = (row_of(hash, rows), row_of(hash, rows + 1));
+                assert!(before < rows && (after == before || (before, after) == (split, rows)), "{rows} {hash}");
+            }
+            assert_eq!(row_of(rows as u32, rows + 1), rows);
+        }
+    }
+}
