@@ -578,13 +578,19 @@ mod tests {
         assert_eq!(flaw(r#"{"properties":{},"required":"a"}"#), ViewError::Type("required", JsonKind::Array));
         let nested = Form::of(raw(r#"{"properties":{"a":{"type":"object"},"b":3,"c":{"type":"array"}}}"#)).unwrap();
         assert!(nested.fields().all(|field| matches!(field.kind(), FieldKind::Other)));
-        let fields: String = (0..=FIELDS).map(|n| format!(r#","{n}":{{}}"#)).collect();
-        let huge = format!(r#"{{"properties":{{{}}}}}"#, fields.trim_start_matches(','));
-        assert_eq!(flaw(&huge), ViewError::Value("properties"));
+        let with = |count: usize| {
+            let fields: String = (0..count).map(|n| format!(r#","{n}":{{}}"#)).collect();
+            format!(r#"{{"properties":{{{}}}}}"#, fields.trim_start_matches(','))
+        };
+        assert_eq!(Form::of(raw(&with(FIELDS))).map(|form| form.fields().count()), Ok(FIELDS));
+        assert_eq!(flaw(&with(FIELDS + 1)), ViewError::Value("properties"));
         // Miri would read a megabyte for minutes.
         if !cfg!(miri) {
-            let long = format!(r#"{{"properties":{{}},"x":"{}"}}"#, "x".repeat(SCHEMA_BYTES));
-            assert_eq!(flaw(&long), ViewError::Value("requestedSchema"));
+            let of_length = |len: usize| format!(r#"{{"properties":{{}},"x":"{}"}}"#, "x".repeat(len - 24));
+            let longest = of_length(SCHEMA_BYTES);
+            assert_eq!(longest.len(), SCHEMA_BYTES);
+            assert!(Form::of(raw(&longest)).is_ok());
+            assert_eq!(flaw(&of_length(SCHEMA_BYTES + 1)), ViewError::Value("requestedSchema"));
         }
     }
 }
