@@ -110,18 +110,18 @@ mod tests {
         let woken = Arc::<Woken>::default();
         let [one, other] = [3, 5].map(|slot| Bell::new(slot, Arc::clone(&woken)));
         let mut slots = vec![9];
-        assert_eq!(take(&woken, &mut slots), []);
+        assert_eq!(take(&woken, &mut slots), [0; 0]);
         for bell in [&one, &one, &other] {
             bell.wake_by_ref();
         }
         assert_eq!(take(&woken, &mut slots), [3, 5]);
         // It rings again when its turn has begun.
         one.wake_by_ref();
-        assert_eq!(take(&woken, &mut slots), []);
+        assert_eq!(take(&woken, &mut slots), [0; 0]);
         assert!(one.reset() && !one.reset());
         Arc::clone(&one).wake();
         assert_eq!(take(&woken, &mut slots), [3]);
-        assert_eq!(take(&woken, &mut slots), []);
+        assert_eq!(take(&woken, &mut slots), [0; 0]);
     }
 
     /// Also an executor that polls within the wake.
