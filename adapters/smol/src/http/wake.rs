@@ -146,6 +146,6 @@ mod tests {
         executor.woken.wake();
         executor.woken.take(&Context::from_waker(&Arc::clone(&executor).into()), &mut Vec::new());
         executor.woken.wake();
-        assert_eq!(*executor.taken.lock().unwrap(), [[]]);
+        assert_eq!(*executor.taken.lock().unwrap(), [[0; 0]]);
     }
 }
