@@ -240,6 +240,10 @@ mod tests {
                         let ends = |&b: &u8| b == b'"' || b == b'\\';
                         let end = text.iter().skip(at).position(ends).map_or(len.max(at), |n| at + n);
                         assert_eq!(super::end(&text, at), end);
+                        // The way of small machines, on all machines.
+                        assert_eq!(super::bytewise(&text, at, super::ENDS), end);
+                        assert_eq!(super::bytewise(&text, at, super::WIDE), slow::<true>(&text, at));
+                        assert_eq!(super::bytewise(&text, at, super::CONTROLS), slow::<false>(&text, at));
                         let first = super::first::<{ super::WIDE }>(&text, at);
                         assert_eq!(super::next::<{ super::WIDE }>(&text, first), slow::<true>(&text, at));
                         assert_eq!(super::next::<{ super::WIDE }>(&text, at), slow::<true>(&text, at));

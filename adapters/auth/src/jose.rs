@@ -524,6 +524,12 @@ mod tests {
         assert!(fits(r#"{"kty":"RSA","n":"AQ","e":"AQAB","use":"sig","alg":"RS256"}"#, "RS256"));
         assert!(fits(r#"{"kty":"RSA","key_ops":["verify"]}"#, "PS256"));
         assert!(fits(r#"{"kty":"OKP","crv":"Ed25519"}"#, "EdDSA"));
+        for (algorithm, curve) in [("ES256", "P-256"), ("ES384", "P-384"), ("ES512", "P-521")] {
+            for (kind, found) in [("EC", "P-256"), ("EC", "P-384"), ("EC", "P-521"), ("RSA", curve)] {
+                let key = alloc::format!(r#"{{"kty":"{kind}","crv":"{found}"}}"#);
+                assert_eq!(fits(&key, algorithm), kind == "EC" && found == curve, "{key} {algorithm}");
+            }
+        }
         for (text, algorithm) in [
             (r#"{"kty":"RSA","alg":"RS256"}"#, "RS512"),
             (r#"{"kty":"RSA","use":"enc"}"#, "RS256"),

@@ -269,6 +269,7 @@ labelled!(ResourceView ResourceTemplateView PromptView);
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
     use crate::content::Role;
     use crate::json::JsonKind;
@@ -302,8 +303,24 @@ mod tests {
         assert_eq!(tool.icons().flatten().count(), 1);
         assert_eq!(tool.check(), Ok(()));
         let bare = ToolView::of(raw(r#"{"name":"t","inputSchema":{},"annotations":[]}"#)).unwrap();
-        assert!(bare.hints().destructive() && bare.label().eq_str("t"));
+        assert!(bare.hints().destructive() && !bare.hints().idempotent() && bare.label().eq_str("t"));
         assert_eq!(bare.check(), Err(ViewError::Type("annotations", JsonKind::Object)));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_idempotent_and_destroys_nothing() {
+        for (hints, read_only, destructive, idempotent) in [
+            (r#"{"readOnlyHint":true}"#, true, false, true),
+            (r#"{"readOnlyHint":true,"destructiveHint":true,"idempotentHint":false}"#, true, false, true),
+            (r#"{"readOnlyHint":false,"idempotentHint":true}"#, false, true, true),
+            (r#"{"destructiveHint":true}"#, false, true, false),
+        ] {
+            let json = std::format!(r#"{{"name":"t","inputSchema":{{}},"annotations":{hints}}}"#);
+            let tool = ToolView::of(raw(&json)).unwrap();
+            let found = tool.hints();
+            let found = (found.read_only(), found.destructive(), found.idempotent());
+            assert_eq!(found, (read_only, destructive, idempotent), "{hints}");
+        }
     }
 
     #[test]

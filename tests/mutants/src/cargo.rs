@@ -35,6 +35,8 @@ const MUTATED: &[&str] = &[
 
 /// The features that the gate tests besides the default ones.
 const FEATURES: &[&str] = &[
+    "mcp-sansio/bytes",
+    "mcp-sansio/heapless",
     "mcp-sansio-auth/es256",
     "mcp-sansio-auth/resource-server",
     "mcp-sansio-embedded/async",

@@ -155,6 +155,7 @@ fn attributes(statement: &Stmt) -> &[syn::Attribute] {
         Stmt::Expr(Expr::MethodCall(expr), _) => &expr.attrs,
         Stmt::Expr(Expr::Call(expr), _) => &expr.attrs,
         Stmt::Expr(Expr::Assign(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::Try(expr), _) => &expr.attrs,
         Stmt::Expr(Expr::Binary(expr), _) => &expr.attrs,
         Stmt::Expr(Expr::Block(expr), _) => &expr.attrs,
         Stmt::Expr(Expr::If(expr), _) => &expr.attrs,

@@ -446,3 +446,17 @@ fn a_last_event_id_is_ignored() {
     web.answer(web.later("t"), "done").unwrap();
     assert_eq!(web.pull(stream).only()["id"], 2);
 }
+
+/// A message that is no request may have the id of one.
+#[test]
+fn a_version_that_is_refused_is_refused_for_its_request() {
+    let mut web = Web::new();
+    for (body, id) in [
+        (r#"{"jsonrpc":"2.0","id":5}"#, json!(5)),
+        (r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#, json!("a")),
+        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Value::Null),
+    ] {
+        let reply = web.request("POST", "/mcp", &[JSON, ACCEPT, ("mcp-protocol-version", "v999.0.0")], body);
+        assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, -32022, &id), "{reply:?}");
+    }
+}

@@ -1017,6 +1017,14 @@ fn registers_without_scopes_that_are_refused() {
     };
     assert_eq!(scopes(&world), [true, false]);
     assert_eq!(world.visited("scope").as_deref(), Some("a"));
+    // Without scopes there is nothing to leave out, but the other type.
+    let mut world = World::new(config());
+    world.set(REGISTER, refusal);
+    let document = format!(r#"{{"resource":"{SERVER}","authorization_servers":["{ISSUER}"]}}"#);
+    world.set("https://h.example/.well-known/oauth-protected-resource/mcp", json(200, document));
+    assert_eq!(world.reject(Rejection::new(401, &["Bearer"])), Outcome::Wait);
+    assert_eq!(world.run(), refused(Document::Registration, "invalid_client_metadata"));
+    assert_eq!(scopes(&world), [false, false]);
     // Once more, and not for ever; other errors are no matter of scopes.
     for (error, sent) in [
         ("invalid_client_metadata", &[true, false, false][..]),

@@ -164,6 +164,24 @@ fn what_questions_show() {
     }
 }
 
+/// A state without questions is sent back; an empty object of questions is none.
+#[test]
+fn a_round_without_questions_asks_nothing() {
+    for requests in ["", "{}"] {
+        everywhere(|| {
+            let mut desk = called();
+            desk.result(&required(requests, r#""s""#));
+            let said = desk.said();
+            let [first, again] = &said[..] else { panic!("{said:?}") };
+            assert_eq!((&first["method"], &again["params"]["requestState"]), (&again["method"], &"s".into()));
+            assert!(again["params"].get("inputResponses").is_none() && desk.asked.is_empty());
+            desk.forget();
+            desk.quiet();
+            desk
+        });
+    }
+}
+
 // spec: B149
 #[test]
 fn questions_of_an_earlier_round_are_stale() {

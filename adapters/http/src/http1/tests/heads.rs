@@ -372,6 +372,7 @@ fn headers_that_come_twice() {
         ("Mcp-Session-Id: a\r\nmcp-session-id: b\r\nAccept: application/json", false, false),
         ("Accept: application/json\r\nMcp-Session-Id: a\r\nAccept: text/event-stream", true, true),
         ("Accept: text/event-stream\r\nAccept: application/json\r\nMcp-Session-Id: a", true, true),
+        ("Accept: application/json\r\nAccept: text/plain\r\nMcp-Session-Id: a", true, false),
     ] {
         let (mut input, mut output) = ([0; 256], [0; 128]);
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
