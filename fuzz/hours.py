@@ -4,10 +4,11 @@
     fuzz/hours.py --until 3600                  # an hour of processor time for each target, as counted by the kernel
     fuzz/hours.py --stop 17:25 --workers 2      # as much as there is time for
     fuzz/hours.py --table                       # the time that each target has had so far
+    fuzz/hours.py --record                      # adds the times of this machine to hours.json, to be committed with the inputs
 
-Programs, new inputs, findings and times are in --work (default: target/fuzzed of the repository), so it can be stopped and begun again. The programs are
-built once, with --build. Each turn takes the target that has had the least time. A finding ends the turns of its target, and not the run: mend it,
-and build anew.
+Programs, new inputs, findings and times are in --work (default: target/fuzzed of the repository), so it can be stopped and begun again, and on another
+machine it goes on from the times in hours.json and the committed inputs. The programs are built once, with --build. Each turn takes the target that has
+had the least time. A finding ends the turns of its target, and not the run: mend it, and build anew.
 """
 
 import argparse
@@ -23,6 +24,16 @@ import sys
 import threading
 
 FUZZ = pathlib.Path(__file__).resolve().parent
+# The processor time of each target in seconds, of all machines so far.
+RECORDED = FUZZ / "hours.json"
+
+
+def read_times(file):
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def write_times(file, seconds):
+    file.write_text(json.dumps(seconds, indent=1, sort_keys=True) + "\n")
 
 
 def targets():
@@ -44,13 +55,16 @@ class Hours:
     def __init__(self, work):
         self.work, self.lock, self.busy, self.found = work, threading.Lock(), set(), set()
         self.file = work / "times.json"
-        self.seconds = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.seconds, self.recorded = read_times(self.file), read_times(RECORDED)
+
+    def total(self, name):
+        return self.recorded.get(name, 0) + self.seconds.get(name, 0)
 
     def take(self, names, until):
         with self.lock:
-            free = [name for name in names if name not in self.busy | self.found and self.seconds.get(name, 0) < until]
+            free = [name for name in names if name not in self.busy | self.found and self.total(name) < until]
             if free:
-                name = min(free, key=lambda name: self.seconds.get(name, 0))
+                name = min(free, key=self.total)
                 self.busy.add(name)
                 return name
 
@@ -58,7 +72,7 @@ class Hours:
         with self.lock:
             self.busy.discard(name)
             self.seconds[name] = self.seconds.get(name, 0) + seconds
-            self.file.write_text(json.dumps(self.seconds, indent=1, sort_keys=True))
+            write_times(self.file, self.seconds)
 
     def turn(self, name, seconds, max_len):
         """Runs one target; returns its processor time and how it ended."""
@@ -97,8 +111,14 @@ class Hours:
     def table(self):
         for name in targets():
             count = lambda kind: sum(1 for _ in (self.work / kind / name).glob("*"))
-            print(f"{name:12} {self.seconds.get(name, 0):7.0f} s, {count('corpus'):5} new inputs, {count('artifacts')} findings")
-        print(f"{'all':12} {sum(self.seconds.values()):7.0f} s")
+            print(f"{name:12} {self.total(name):7.0f} s, {count('corpus'):5} new inputs, {count('artifacts')} findings")
+        print(f"{'all':12} {sum(map(self.total, targets())):7.0f} s")
+
+    def record(self):
+        """Adds the times of this machine to those that are recorded."""
+        write_times(RECORDED, {name: round(self.total(name)) for name in targets() if self.total(name)})
+        self.recorded, self.seconds = read_times(RECORDED), {}
+        write_times(self.file, self.seconds)
 
 
 def main():
@@ -112,11 +132,14 @@ def main():
     parser.add_argument("--workers", type=int, default=2, help="programs at the same time (default: 2)")
     parser.add_argument("--max-len", type=int, default=4096, help="the longest input, in bytes (default: 4096, as the gate)")
     parser.add_argument("--table", action="store_true", help="print the times, and run nothing")
+    parser.add_argument("--record", action="store_true", help="add the times to hours.json, and run nothing")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     options.work = options.work.resolve()
     hours = Hours(options.work)
-    if not options.table:
+    if options.record:
+        hours.record()
+    elif not options.table:
         if options.build or not (options.work / "bin").exists():
             build(options.work)
         try:

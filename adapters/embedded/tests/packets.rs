@@ -145,6 +145,7 @@ fn the_rest_of_a_line_is_not_joined_to_the_next_answer() {
     };
     tx.new_peer();
     assert_eq!(packets(&mut tx, b"abc\n"), [&b"abc\n"[..], b""], "nothing was begun");
+    assert_eq!(packets(&mut tx, b""), [b""; 0], "a transfer ends once");
     tx.new_peer();
     assert_eq!(packets(&mut tx, b"abcdef"), [b"abcd".to_vec(), b"ef".to_vec()], "whole lines are not ended again");
     tx.new_peer();

@@ -77,7 +77,8 @@ impl Finder<'_> {
             return;
         }
         let at = range(block).start + 1;
-        for value in values(output) {
+        let own = self.text[at..range(block).end - 1].trim();
+        for value in values(output).iter().filter(|value| **value != own) {
             let told = if value.is_empty() { "body to nothing".to_owned() } else { format!("body to {value}") };
             if let Some(on) = self.mutant(line, &told) {
                 self.close(at, format!(" if {on} {{ return {value}; }}"));

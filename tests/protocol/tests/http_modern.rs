@@ -3,6 +3,7 @@ mod common;
 
 use common::http::*;
 use common::{MODERN, Value, json, request};
+use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::{MessageLimits, RespondError, Server, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_http::endpoint::{Endpoint, EndpointLimits, StreamStatus};
@@ -459,4 +460,16 @@ fn a_version_that_is_refused_is_refused_for_its_request() {
         let reply = web.request("POST", "/mcp", &[JSON, ACCEPT, ("mcp-protocol-version", "v999.0.0")], body);
         assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, -32022, &id), "{reply:?}");
     }
+}
+
+/// Only requests need the header of the version, and they say themselves which one they are of.
+#[test]
+fn a_notification_needs_no_version_where_there_are_no_sessions() {
+    let mut web = Web::new();
+    web.service = common::everything::service().revisions(Revisions::NONE.with(Revision::V2026_07_28));
+    let mut post = |body: &str| web.request("POST", "/mcp", &[JSON, ACCEPT], body);
+    let cancelled = post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    assert_eq!((cancelled.status, cancelled.body), (202, Value::Null));
+    let asked = post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert_eq!((asked.status, asked.code()), (400, -32020), "{asked:?}");
 }
