@@ -9,6 +9,7 @@ usage: examples/fleet/run.sh tests/scale/example.py
 import http.client
 import json
 import os
+import select
 import signal
 import time
 from urllib.parse import urlsplit
@@ -71,7 +72,7 @@ class Client:
         return {"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}
 
     def send(self, method, message=None, headers=()):
-        """Sends a request of HTTP, and returns the answer. One that reaches no process is sent again."""
+        """Sends a request of HTTP, and returns the answer. One that reaches no process, nginx sends to another."""
         fields = {"Accept": "application/json, text/event-stream", **dict(headers)}
         if message:
             fields["Content-Type"] = "application/json"
@@ -103,8 +104,13 @@ class Client:
 
 
 def kill():
-    """Kills the next process, which learns nothing of it."""
-    os.kill(PROCESSES.pop(0), signal.SIGKILL)
+    """Kills the next process, which learns nothing of it, and waits until it is gone. Before that it may take one more request, to
+    which nginx answers 502: it sends no POST twice."""
+    process = PROCESSES.pop(0)
+    ended = os.pidfd_open(process)
+    os.kill(process, signal.SIGKILL)
+    assert select.select([ended], [], [], PATIENCE)[0], "it does not end"
+    os.close(ended)
 
 
 def hear(client, writer):
