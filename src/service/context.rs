@@ -396,10 +396,7 @@ impl<'a> RequestContext<'a> {
     /// ```
     pub fn later(&mut self) -> (RequestToken, HandlerResult) {
         // After an answer there is nothing to put off: a second one would follow.
-        let done = match self.unsettled() {
-            Ok(()) => self.settle(Settled::Later),
-            Err(answered) => Err(answered),
-        };
+        let done = self.unsettled().and_then(|()| self.settle(Settled::Later));
         (self.token, done)
     }
 

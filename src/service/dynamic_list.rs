@@ -154,8 +154,14 @@ impl<S> Service<'_, S> {
                     return Err(FullError::Now);
                 }
                 Err(FullError::Never) if WINDOWS => break,
-                Err(FullError::Never) if self.shorten(slot.method, &mut page, tried) => {}
-                Err(FullError::Never) => return fail(server, token, &RpcError::too_large(), out),
+                Err(FullError::Never) => match tried.next - page.next {
+                    0 => return fail(server, token, &RpcError::too_large(), out),
+                    // Even one entry is too large: it is left out if the list goes on without it.
+                    1 if self.changes(slot.method) => (page.next, page.end) = (tried.next, tried.next),
+                    1 => return fail(server, token, &RpcError::too_large(), out),
+                    // The rest is on the next page.
+                    entries => page.end = tried.next - entries.div_ceil(4),
+                },
             }
         }
         if server.is_crowded() {
@@ -163,25 +169,6 @@ impl<S> Service<'_, S> {
         }
         server.begin_large(token, StreamedReply::of(StreamBody::List(page)), out)?;
         Ok(self.pump(state, token, server, out))
-    }
-
-    /// Shortens a page of which this much was too large. Returns `false` if there is nothing to leave out.
-    #[cfg(not(feature = "windows"))]
-    fn shorten(&self, method: Method, page: &mut ListPage, tried: ListPage) -> bool {
-        match tried.next - page.next {
-            0 => return false,
-            // Even one entry is too large: it is left out if the list goes on without it.
-            1 if self.changes(method) => (page.next, page.end) = (tried.next, tried.next),
-            1 => return false,
-            // The rest is on the next page.
-            entries => page.end = tried.next - entries.div_ceil(4),
-        }
-        true
-    }
-
-    #[cfg(feature = "windows")]
-    const fn shorten(&self, _: Method, _: &mut ListPage, _: ListPage) -> bool {
-        false
     }
 
     /// Returns the page of a cursor; `None` if this server has not made it. A list that changes can have had any length

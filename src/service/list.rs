@@ -64,7 +64,8 @@ impl<S> Service<'_, S> {
                     return Err(FullError::Now);
                 }
                 Err(FullError::Never) if WINDOWS => break,
-                Err(FullError::Never) if shorten(&mut page) => {}
+                // The rest is on the next page.
+                Err(FullError::Never) if page.end - page.next > 1 => page.end -= (page.end - page.next).div_ceil(4),
                 Err(FullError::Never) => return fail(server, token, &RpcError::too_large(), out),
             }
         }
@@ -173,19 +174,6 @@ impl<S> Service<'_, S> {
         let route = self.routes.of(method);
         route.map_or(Ok(()), |route| (route.write)(self, method, index as usize, separator, revision, out))
     }
-}
-
-/// Leaves entries of a page that is too large to the next page. Returns `false` if there is only one.
-#[cfg(not(feature = "windows"))]
-fn shorten(page: &mut ListPage) -> bool {
-    let entries = page.end - page.next;
-    page.end -= if entries > 1 { entries.div_ceil(4) } else { 0 };
-    entries > 1
-}
-
-#[cfg(feature = "windows")]
-const fn shorten(_: &mut ListPage) -> bool {
-    false
 }
 
 /// Writes the cursor of the next page: the number of its first entry.
