@@ -21,6 +21,7 @@ use mcp_sansio_http::client::{
 
 use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
+use super::lines::Got;
 use super::socket::{Dialing, Place, Socket};
 use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Trace, Transport};
 use crate::stream::ByteStream;
@@ -321,12 +322,12 @@ impl Http {
                 Poll::Pending => false,
             },
             Carrier::Up(link) => match link.move_bytes(self.web.remote(), slot, cx) {
-                Ok(Read::End) => {
+                Ok(Got::End) => {
                     self.sockets[slot] = Carrier::None;
                     self.web.remote().closed(slot);
                     true
                 }
-                Ok(read) => read == Read::Some,
+                Ok(got) => got == Got::Bytes,
                 Err(error) => {
                     self.failed(slot, &error);
                     true
@@ -350,7 +351,7 @@ impl Link {
         remote: &mut HttpTransport<'static>,
         slot: usize,
         cx: &mut Context<'_>,
-    ) -> io::Result<Read> {
+    ) -> io::Result<Got> {
         let Link { socket, alarm, drained } = self;
         if !remote.pending(slot).is_empty() {
             alarm.ring();
@@ -367,11 +368,11 @@ impl Link {
             if let Poll::Ready(read) = read {
                 let n = read?;
                 if n == 0 {
-                    return Ok(Read::End);
+                    return Ok(Got::End);
                 }
                 *drained = n < space.len();
                 remote.filled(slot, n);
-                return Ok(Read::Some);
+                return Ok(Got::Bytes);
             }
         }
         while !remote.pending(slot).is_empty() {
@@ -383,18 +384,9 @@ impl Link {
         }
         match socket.poll_flush(cx) {
             Poll::Ready(Err(error)) => Err(error),
-            _ => Ok(Read::Nothing),
+            _ => Ok(Got::Nothing),
         }
     }
-}
-
-/// The bytes that were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Read {
-    Nothing,
-    Some,
-    /// The server has closed the connection.
-    End,
 }
 
 impl Transport for Http {
