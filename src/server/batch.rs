@@ -226,7 +226,7 @@ mod tests {
         out.roll_back(after);
         say(&mut out, MessageKind::Result, "5");
         say(&mut out, MessageKind::Notification, "n");
-        // It goes on later.
+        // The array stays open until another turn.
         say(&mut out, MessageKind::Result, "6");
         let is_open = out.leave();
         assert!(is_open && inner.held());

@@ -921,7 +921,7 @@ mod stream {
         assert!(begun.elapsed() < PATIENCE / 2);
     }
 
-    /// The server does not answer: the client goes on after its time, or after the time of a reply.
+    /// A server that does not answer holds up the close until the time for it, or for a reply, is over.
     #[test]
     fn the_end_of_a_session_is_not_waited_for_without_end() {
         let short = Duration::from_millis(20);

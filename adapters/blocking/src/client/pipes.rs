@@ -445,8 +445,15 @@ mod tests {
     use super::{Got, Wants};
     use crate::client::process::Process;
     use crate::client::stderr::{Log, Stderr};
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
+
+    /// Starts a program with three pipes.
+    fn spawn(program: &str, args: &[&str]) -> Child {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
 
     macro_rules! pipes {
         ($name:ident, $pipes:ty) => {
@@ -455,9 +462,7 @@ mod tests {
             #[test]
             fn $name() {
                 let script = "head -c 200000; echo done >&2; head -c 100000 /dev/zero >&2; head -c 300000 /dev/zero";
-                let mut command = Command::new("/bin/sh");
-                command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                let mut child = command.spawn().unwrap();
+                let mut child = spawn("/bin/sh", &["-c", script]);
                 let mut pipes = <$pipes>::new(&mut child).unwrap();
                 let mut process = Process::new(child);
                 let mut log = Log::new(Stderr::Keep);
@@ -497,9 +502,7 @@ mod tests {
             /// Reads in pieces as large as what was written, and waits only while there is nothing.
             #[test]
             fn $name() {
-                let mut command = Command::new("/bin/cat");
-                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                let mut child = command.spawn().unwrap();
+                let mut child = spawn("/bin/cat", &[]);
                 let mut pipes = <$pipes>::new(&mut child).unwrap();
                 let mut process = Process::new(child);
                 let wants = Wants { read: true, write: false };
@@ -538,10 +541,7 @@ mod tests {
             #[test]
             fn $name() {
                 for errors_first in [true, false] {
-                    let mut command = Command::new("/bin/sh");
-                    command.args(["-c", "echo 'out of cheese' >&2; echo sorry"]);
-                    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                    let mut child = command.spawn().unwrap();
+                    let mut child = spawn("/bin/sh", &["-c", "echo 'out of cheese' >&2; echo sorry"]);
                     let mut pipes = <$pipes>::new(&mut child).unwrap();
                     let mut process = Process::new(child);
                     let mut log = Log::new(Stderr::Keep);
@@ -575,10 +575,7 @@ mod tests {
             /// Bytes that were not read yet end every wait for them at once.
             #[test]
             fn $name() {
-                let mut command = Command::new("/bin/sh");
-                command.args(["-c", "echo 1234567; read line; echo words >&2; read line"]);
-                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                let mut child = command.spawn().unwrap();
+                let mut child = spawn("/bin/sh", &["-c", "echo 1234567; read line; echo words >&2; read line"]);
                 let mut pipes = <$pipes>::new(&mut child).unwrap();
                 let mut process = Process::new(child);
                 let mut log = Log::new(Stderr::Keep);
@@ -608,10 +605,7 @@ mod tests {
             /// The last line of stderr needs no newline.
             #[test]
             fn $name() {
-                let mut command = Command::new("/bin/sh");
-                command.args(["-c", "echo 'out of cheese' >&2; printf 'and bread' >&2"]);
-                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                let mut child = command.spawn().unwrap();
+                let mut child = spawn("/bin/sh", &["-c", "echo 'out of cheese' >&2; printf 'and bread' >&2"]);
                 let mut pipes = <$pipes>::new(&mut child).unwrap();
                 let process = Process::new(child);
                 let lines = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
@@ -635,10 +629,7 @@ mod tests {
     /// A wait for stderr says nothing about the output, nor about the process.
     #[test]
     fn only_what_is_ready_counts_as_ready() {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "echo hello; echo words >&2; exec 1>&-; read line; exec sleep 20"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn("/bin/sh", &["-c", "echo hello; echo words >&2; exec 1>&-; read line; exec sleep 20"]);
         let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
         let mut process = Process::new(child);
         let long = Duration::from_secs(60);
@@ -660,10 +651,7 @@ mod tests {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
     fn one_wait_lasts_until_the_process_ends() {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "sleep 4 & exec sleep 0.3"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn("/bin/sh", &["-c", "sleep 4 & exec sleep 0.3"]);
         let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
         let mut process = Process::new(child);
         pipes.wait(Wants { read: true, write: false }, &process, Duration::from_secs(60)).unwrap();
@@ -673,9 +661,7 @@ mod tests {
     /// A read that leaves room has taken all that there was: no second one is made to learn that.
     #[test]
     fn a_pipe_is_not_read_again_for_nothing() {
-        let mut command = Command::new("/bin/cat");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = spawn("/bin/cat", &[]);
         let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
         let process = Process::new(child);
         for (text, may_have_more) in [(&b"1234"[..], false), (b"12345678", true)] {
