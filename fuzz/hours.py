@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=FUZZ.parent / "target" / "fuzzed")
     parser.add_argument("--build", action="store_true", help="build the programs before; done if there are none")
     parser.add_argument("--until", type=float, default=3600, help="the processor time of each target, in seconds (default: 3600)")
-    parser.add_argument("--stop", help="the time of the day at which to end, HH:MM")
+    parser.add_argument("--stop", help="the next time of the day at which to end, HH:MM")
     parser.add_argument("--slice", type=int, default=120, help="the length of a turn, in seconds (default: 120)")
     parser.add_argument("--workers", type=int, default=2, help="programs at the same time (default: 2)")
     parser.add_argument("--max-len", type=int, default=4096, help="the longest input, in bytes (default: 4096, as the gate)")
@@ -151,6 +151,8 @@ def main():
         if options.stop:
             hour, minute = map(int, options.stop.split(":"))
             stop = datetime.datetime.now().replace(hour=hour, minute=minute, second=0)
+            if stop < datetime.datetime.now():
+                stop += datetime.timedelta(days=1)
         names = options.targets or targets()
         with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
             for done in [pool.submit(hours.worker, names, options, stop) for _ in range(options.workers)]:
