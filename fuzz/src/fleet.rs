@@ -1,7 +1,11 @@
 //! Two processes of a fleet, and an engine between them that hands in anything: what they have said, parts of it, again, at another
 //! place or damaged, messages and entries of logs from made-up fields, and processes that come and go.
+//!
+//! Clients resume streams at the other process. As long as no entry of a log is damaged or made up, an event id names one message,
+//! wherever it is read, and none is left out between two of a stream.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
@@ -125,19 +129,34 @@ struct Process<'s> {
     site: Endpoint<'s>,
     state: State,
     engine: Hands,
-    streams: Vec<(StreamId, Vec<u8>)>,
+    streams: Vec<OpenStream>,
 }
+
+/// A stream that a client reads.
+struct OpenStream {
+    id: StreamId,
+    /// The begin of an event.
+    bytes: Vec<u8>,
+    client: Client,
+    /// The id of the last event, if it had one.
+    last: Option<String>,
+}
+
+/// A session, or the query of one for `POST`, and the client that began it.
+type Client = (String, Option<&'static str>);
 
 struct World<'s> {
     service: Service<'s, State>,
     now: u64,
     processes: [Process<'s>; 2],
-    /// Sessions, and the clients that began them.
-    sessions: VecDeque<(String, Option<&'static str>)>,
-    /// Queries for `POST`.
-    posts: VecDeque<(String, Option<&'static str>)>,
-    /// Ids of events.
-    events: VecDeque<String>,
+    sessions: VecDeque<Client>,
+    posts: VecDeque<Client>,
+    /// Ids of events, and the clients that have got them.
+    events: VecDeque<(String, Client)>,
+    /// The hashes of messages by the ids of their events.
+    messages: BTreeMap<String, u64>,
+    /// An entry of a log was damaged or made up.
+    is_forged: bool,
     asked: VecDeque<u64>,
     dice: u32,
     sent: u32,
@@ -201,7 +220,7 @@ impl World<'_> {
         ])?;
         let known = if path == "/messages" { &self.posts } else { &self.sessions };
         let (session, who) = one(u, known)?.cloned().unwrap_or_default();
-        let last = one(u, &self.events)?.cloned().unwrap_or_default();
+        let (last, _) = one(u, &self.events)?.cloned().unwrap_or_default();
         let resumes = method == "GET" && u.arbitrary()?;
         let value: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let named = value["method"].as_str().unwrap_or("").to_owned();
@@ -221,7 +240,46 @@ impl World<'_> {
         }
         let who = if session.is_empty() || begins { *u.choose(&CLIENTS)? } else { who };
         let query = if path == "/messages" { session.as_str() } else { "" };
-        self.send(at, (method, path, query), (&headers, who), body.as_bytes());
+        let client = (session.clone(), who);
+        self.send(at, (method, path, query), &headers, &client, body.as_bytes());
+        Ok(())
+    }
+
+    /// Resumes a stream of a client, more often than not at another process. That one reads the log of its copy first, most often as
+    /// it is.
+    fn come_back(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
+        let Some((last, client)) = one(u, &self.events)?.cloned() else { return Ok(()) };
+        let at = usize::from(u.arbitrary::<bool>()?);
+        for _ in 0..2 {
+            let headers: [(&str, &[u8]); 3] = [
+                ("accept", b"text/event-stream"),
+                ("mcp-session-id", client.0.as_bytes()),
+                ("last-event-id", last.as_bytes()),
+            ];
+            self.send(at, ("GET", "/mcp", ""), &headers, &client, b"");
+            self.meet(at);
+            self.read_logs(u, at)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the logs in that a process reads.
+    fn read_logs(&mut self, u: &mut Unstructured<'_>, at: usize) -> Result<()> {
+        self.meet(1 - at);
+        for log in self.processes[at].engine.reads.clone() {
+            let all = self.processes.iter().flat_map(|process| &process.engine.logs);
+            let entries: Vec<_> = all.filter(|(name, ..)| *name == log).cloned().collect();
+            for (log, id, entry) in entries {
+                if !u.ratio(1, 12)? {
+                    self.processes[at].engine.arrivals.push_back(Arrival::Entry { log, id, entry });
+                    self.meet(at);
+                }
+            }
+            if !u.ratio(1, 12)? {
+                self.processes[at].engine.arrivals.push_back(Arrival::CaughtUp { log });
+                self.meet(at);
+            }
+        }
         Ok(())
     }
 
@@ -229,9 +287,11 @@ impl World<'_> {
         &mut self,
         at: usize,
         (method, path, query): (&str, &str, &str),
-        (headers, who): (&[(&str, &[u8])], Option<&'static str>),
+        headers: &[(&str, &[u8])],
+        client: &Client,
         body: &[u8],
     ) {
+        let who = client.1;
         let (now, dice) = (self.now, &mut self.dice);
         let Process { site, state, streams, .. } = &mut self.processes[at];
         let authorize = |_: &RequestHead<'_>| Access::Granted { principal: who };
@@ -246,15 +306,19 @@ impl World<'_> {
         let mut out = LineSink::new(Vec::new());
         // One that is undecided is a 503; the client comes again when the input says so.
         let response = site.request(&mut app, &head, body, now, &mut random, &mut out);
+        let mut client = client.clone();
         if let Some(id) = response.session {
-            keep(&mut self.sessions, (id.as_str().to_owned(), who));
+            client.0 = id.as_str().to_owned();
+            keep(&mut self.sessions, client.clone());
         }
         match response.content {
-            ResponseBody::Stream(stream) => {
-                assert!(streams.iter().all(|(open, _)| *open != stream), "a stream is given away twice");
-                streams.push((stream, Vec::new()));
+            ResponseBody::Stream(id) => {
+                assert!(streams.iter().all(|open| open.id != id), "a stream is given away twice");
+                let resumes = headers.iter().find(|(name, _)| *name == "last-event-id");
+                let last = resumes.and_then(|(_, last)| String::from_utf8(last.to_vec()).ok());
+                streams.push(OpenStream { id, bytes: Vec::new(), client, last });
                 // The posts of a stream of 2024-11-05 come as its first event.
-                let _ = self.pull(at, streams_last(&self.processes[at].streams), who);
+                let _ = self.pull(at, self.processes[at].streams.len() - 1);
             }
             ResponseBody::Json => {
                 let _: serde_json::Value = serde_json::from_slice(out.pending()).expect("a body is JSON");
@@ -263,33 +327,37 @@ impl World<'_> {
         }
     }
 
-    fn pull(&mut self, at: usize, index: usize, who: Option<&'static str>) -> Option<StreamStatus> {
+    fn pull(&mut self, at: usize, index: usize) -> Option<StreamStatus> {
         let now = self.now;
         let Process { site, state, streams, .. } = &mut self.processes[at];
-        let (id, bytes) = streams.get_mut(index)?;
+        let stream = streams.get_mut(index)?;
         let mut tap = Tap(Vec::new());
-        let status = site.pull(*id, &mut App::new(&self.service, state), now, &mut tap);
-        bytes.extend(tap.0);
+        let status = site.pull(stream.id, &mut App::new(&self.service, state), now, &mut tap);
+        stream.bytes.extend(tap.0);
         let mut events = Vec::new();
-        while let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
-            events.push(String::from_utf8(bytes.drain(..end + 2).collect()).expect("UTF-8"));
+        while let Some(end) = stream.bytes.windows(2).position(|pair| pair == b"\n\n") {
+            events.push(String::from_utf8(stream.bytes.drain(..end + 2).collect()).expect("UTF-8"));
         }
-        if matches!(status, StreamStatus::End | StreamStatus::Stale) {
-            streams.remove(index);
-        }
+        let (client, mut last) = (stream.client.clone(), stream.last.take());
         for event in events {
-            self.event(&event, who);
+            last = self.event(&event, &client, last);
+        }
+        let streams = &mut self.processes[at].streams;
+        match status {
+            StreamStatus::End | StreamStatus::Stale => drop(streams.remove(index)),
+            _ => streams[index].last = last,
         }
         Some(status)
     }
 
-    fn event(&mut self, event: &str, who: Option<&'static str>) {
-        let (mut kind, mut data) = ("", Vec::new());
+    /// Takes an event, where the one before it had this id; returns its own, if it has one.
+    fn event(&mut self, event: &str, client: &Client, before: Option<String>) -> Option<String> {
+        let (mut id, mut kind, mut data) = (None, "", Vec::new());
         for line in event.lines().filter(|line| !line.is_empty()) {
             let (field, value) = line.split_once(':').expect("a field");
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
-                "id" => keep(&mut self.events, value.to_owned()),
+                "id" => id = Some(value),
                 "event" => kind = value,
                 "data" => data.push(value),
                 "retry" | "" => {}
@@ -297,13 +365,18 @@ impl World<'_> {
             }
         }
         let data = data.join("\n");
+        if let Some(id) = id {
+            keep(&mut self.events, (id.to_owned(), client.clone()));
+            self.compare(id, &data, before.as_deref());
+        }
         match (kind, data.as_str()) {
             ("endpoint", data) => {
                 if let Some((_, query)) = data.split_once('?') {
-                    keep(&mut self.posts, (query.to_owned(), who));
+                    keep(&mut self.posts, (query.to_owned(), client.1));
                 }
             }
-            (_, "") => {}
+            // A comment, or the first event of a stream.
+            (_, "") => return id.map(str::to_owned).or(before),
             (_, data) => {
                 let value: serde_json::Value =
                     serde_json::from_str(data).unwrap_or_else(|error| panic!("{error} in {data:?}"));
@@ -312,6 +385,25 @@ impl World<'_> {
                 }
             }
         }
+        id.map(str::to_owned)
+    }
+
+    /// Compares an event with what has come under its id, and its number with the one before it.
+    fn compare(&mut self, id: &str, data: &str, before: Option<&str>) {
+        // An answer in place of one that is lost.
+        if self.is_forged || data.is_empty() || data.contains(" has ended") {
+            return;
+        }
+        if let (Some((stream, number)), Some((same, before))) = (event_of(id), before.and_then(event_of))
+            && stream == same
+        {
+            assert_eq!(number, before + 1, "an event is left out or comes again, before {id}");
+        }
+        let mut hasher = DefaultHasher::new();
+        data.hash(&mut hasher);
+        let message = hasher.finish();
+        let known = *self.messages.entry(id.to_owned()).or_insert(message);
+        assert_eq!(known, message, "the event {id} was another message than {data}");
     }
 
     /// Makes the fields of a message: a version, a kind, and more often than not what belongs to that kind.
@@ -439,6 +531,7 @@ impl World<'_> {
                 _ => one(u, &here.reads)?.cloned().unwrap_or_default(),
             })
         };
+        let mut is_made_up = false;
         let mut arrival = match u.int_in_range(0..=15)? {
             0..=4 => {
                 let message = match one(u, &there.said)? {
@@ -455,6 +548,7 @@ impl World<'_> {
             10 => {
                 let (log, id) = (log(u)?, u.int_in_range(0..=3)?);
                 let entry = if u.arbitrary()? { self.made_up(u)? } else { self.copy(u)? };
+                is_made_up = true;
                 Arrival::Entry { log, id, entry }
             }
             11 => Arrival::CaughtUp { log: log(u)? },
@@ -467,7 +561,9 @@ impl World<'_> {
             && u.ratio(1, 6)?
         {
             World::damage(u, bytes)?;
+            is_made_up = true;
         }
+        self.is_forged |= is_made_up && matches!(arrival, Arrival::Entry { .. });
         // Again and again, from others: what is kept of it has a limit.
         let times = if u.ratio(1, 100)? { u.int_in_range(1..=300u32)? } else { 1 };
         for time in 0..times {
@@ -550,17 +646,18 @@ impl World<'_> {
         let at = usize::from(u.arbitrary::<bool>()?);
         match u.int_in_range(0..=15)? {
             0..=4 => self.request(u)?,
-            5..=10 => self.arrival(u)?,
+            5..=9 => self.arrival(u)?,
+            10 => self.come_back(u)?,
             11 | 12 => {
                 let streams = self.processes[at].streams.len();
                 if streams > 0 {
                     let index = u.choose_index(streams)?;
                     if u.ratio(1, 6)? {
-                        let (id, _) = self.processes[at].streams.remove(index);
+                        let OpenStream { id, .. } = self.processes[at].streams.remove(index);
                         let Process { site, state, .. } = &mut self.processes[at];
                         site.detach(id, &mut App::new(&self.service, state), self.now);
                     } else {
-                        let _ = self.pull(at, index, None);
+                        let _ = self.pull(at, index);
                     }
                 }
             }
@@ -597,7 +694,7 @@ impl World<'_> {
             for round in 0.. {
                 assert!(round < 10_000, "it spins");
                 let Some(last) = self.processes[at].streams.len().checked_sub(1) else { break };
-                assert_ne!(self.pull(at, last, None), Some(StreamStatus::Idle), "an open stream has no end");
+                assert_ne!(self.pull(at, last), Some(StreamStatus::Idle), "an open stream has no end");
             }
         }
         self.wait(10_000_000);
@@ -608,8 +705,11 @@ impl World<'_> {
     }
 }
 
-fn streams_last(streams: &[(StreamId, Vec<u8>)]) -> usize {
-    streams.len().saturating_sub(1)
+/// Returns the stream of an event, and its number, by its id.
+fn event_of(id: &str) -> Option<([&str; 3], u32)> {
+    let mut parts = id.split('-');
+    let (slot, stream, event, process) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some(([slot, stream, process], event.parse().ok()?))
 }
 
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
@@ -663,6 +763,8 @@ fn run_within(u: &mut Unstructured<'_>) -> Result<()> {
         sessions: VecDeque::new(),
         posts: VecDeque::new(),
         events: VecDeque::new(),
+        messages: BTreeMap::new(),
+        is_forged: false,
         asked: VecDeque::new(),
         dice: 1,
         sent: 0,
