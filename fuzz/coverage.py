@@ -4,6 +4,7 @@
     fuzz/coverage.py                       # all targets; some minutes for the build, then seconds
     fuzz/coverage.py tokens follow         # some
     fuzz/coverage.py --missed follow       # the lines that are not reached, too
+    fuzz/coverage.py --together            # all targets as one: the lines that none of them reaches
     fuzz/coverage.py --corpus DIR tokens   # with the inputs in DIR/tokens as well
     fuzz/coverage.py --page                # the table of fuzz/README.md
 
@@ -91,7 +92,15 @@ def export(program, data, *arguments):
     return subprocess.check_output([tool("llvm-cov"), "export", f"-instr-profile={data}", *arguments, program], text=True)
 
 
-def missed(lcov, target):
+def together(program, targets):
+    """Prints the lines that are meant for one of these targets and reached by none of them."""
+    data = BUILD / "together.profdata"
+    subprocess.run([tool("llvm-profdata"), "merge", "-sparse", *[BUILD / f"{target}.profdata" for target in targets], "-o", data], check=True)
+    print("together:")
+    missed(export(program, data, "-format=lcov"), targets)
+
+
+def missed(lcov, targets):
     """Prints the lines without a count, by file."""
     path, lines = None, []
     for line in lcov.splitlines():
@@ -99,7 +108,7 @@ def missed(lcov, target):
             path, lines = line[3:].removeprefix(f"{ROOT}/"), []
         elif line.startswith("DA:") and line.endswith(",0"):
             lines.append(int(line[3:].split(",")[0]))
-        elif line == "end_of_record" and is_meant(target, path) and lines:
+        elif line == "end_of_record" and lines and any(is_meant(target, path) for target in targets):
             parts = []
             for number in lines:
                 if parts and parts[-1][1] == number - 1:
@@ -113,6 +122,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", help="default: all")
     parser.add_argument("--missed", action="store_true", help="print the lines that are not reached")
+    parser.add_argument("--together", action="store_true", help="print the lines that none of the targets reaches")
     parser.add_argument("--corpus", action="append", default=[], type=pathlib.Path, help="a folder with further inputs, by target")
     parser.add_argument("--page", action="store_true", help="write the table of fuzz/README.md")
     options = parser.parse_args()
@@ -136,7 +146,9 @@ def main():
             print(f"  {lines:5.1f} % {regions:5.1f} %  {path}")
         rows.append((target, inputs, total["lines"][1], percent["lines"], percent["regions"]))
         if options.missed:
-            missed(export(program, data, "-format=lcov"), target)
+            missed(export(program, data, "-format=lcov"), [target])
+    if options.together:
+        together(program, [row[0] for row in rows])
     if options.page:
         page = FUZZ / "README.md"
         head = "| target | inputs | lines meant | lines | regions |\n|---|---:|---:|---:|---:|\n"

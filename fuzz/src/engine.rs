@@ -1,6 +1,6 @@
 //! A client with a hostile server, driven by operations made from the fuzzer's bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use arbitrary::{Result, Unstructured};
 use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
@@ -19,8 +19,8 @@ use mcp_sansio::service::ContentBlock;
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 static ALL: ClientInfo<'static> = ClientInfo::new("fuzz", "1")
-    .feature(ClientCapability::SamplingTools)
-    .feature(ClientCapability::ElicitForm)
+    .tasks(ClientCapability::SamplingTools)
+    .tasks(ClientCapability::ElicitForm)
     .feature(ClientCapability::ElicitUrl)
     .roots_changed();
 static SOME: ClientInfo<'static> = ClientInfo::new("fuzz", "1").feature(ClientCapability::ElicitForm);
@@ -28,13 +28,32 @@ static NONE: ClientInfo<'static> = ClientInfo::new("f", "1");
 
 type Connection<'m> = LineClient<'m, LineSink<SliceStorage<'m>>>;
 
+/// A request that the client wrote.
+struct Written {
+    id: u64,
+    method: String,
+    /// `params` without what differs from round to round.
+    params: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What an `InputRequiredResult` demands of the next round of its request.
+struct Round {
+    params: serde_json::Map<String, serde_json::Value>,
+    /// The keys of `inputRequests`.
+    keys: BTreeSet<String>,
+}
+
 /// The history that the driver keeps.
 #[derive(Default)]
 struct Seen {
     line: Vec<u8>,
     /// Ids of the requests that the client wrote; each must be unique.
     ids: BTreeSet<u64>,
-    recent: Vec<u64>,
+    /// The last requests without an answer.
+    open: VecDeque<Written>,
+    /// The rounds that are to come, by `requestState`.
+    rounds: BTreeMap<String, Round>,
+    states: u32,
     sent: Vec<PendingId>,
     cancelled: Vec<PendingId>,
     outcomes: Vec<PendingId>,
@@ -48,6 +67,10 @@ impl ClientHandler for Seen {
             ClientEvent::Asked(asked) => {
                 let before = self.questions.len();
                 self.questions.extend(asked.questions().map(|question| question.id));
+                for asks in asked.questions() {
+                    // Whatever a server asks, it can be shown.
+                    drop(format!("{:?} {:?} {:?} {:?}", asks.message(), asks.form(), asks.url(), asks.trace_context()));
+                }
                 assert!(self.questions.len() > before, "somebody asks nothing");
             }
             other => drop(format!("{other:?}")),
@@ -70,10 +93,19 @@ impl Seen {
     fn message(&mut self, line: &[u8]) {
         let value: serde_json::Value = serde_json::from_slice(line)
             .unwrap_or_else(|error| panic!("{error} in {:?}", String::from_utf8_lossy(line)));
-        let id = value["id"].as_u64().filter(|_| value.get("method").is_some());
-        if let Some(id) = id {
-            assert!(self.ids.insert(id), "an id comes twice");
-            self.recent.push(id);
+        let (Some(id), Some(method)) = (value["id"].as_u64(), value["method"].as_str()) else { return };
+        assert!(self.ids.insert(id), "an id comes twice");
+        let mut params = value["params"].as_object().cloned().unwrap_or_default();
+        let (state, answers) = (params.remove("requestState"), params.remove("inputResponses"));
+        params.remove("_meta");
+        if let Some(round) = state.as_ref().and_then(|state| self.rounds.remove(state.as_str()?)) {
+            let answers = answers.as_ref().and_then(|answers| answers.as_object()).into_iter().flatten();
+            let keys: BTreeSet<_> = answers.map(|(key, _)| key.clone()).collect();
+            assert_eq!((&params, &keys), (&round.params, &round.keys), "a round of another request");
+        }
+        self.open.push_back(Written { id, method: method.to_owned(), params });
+        if self.open.len() > OPEN {
+            self.open.pop_front();
         }
     }
 
@@ -92,6 +124,31 @@ impl Seen {
         assert!(self.outcomes.iter().all(|told| self.sent.contains(told)));
     }
 }
+
+/// The most requests that wait for an answer of the model.
+const OPEN: usize = 6;
+
+const DISCOVERED: [&str; 3] = [
+    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{"subscribe":true},"completions":{},"logging":{}}}"#,
+    r#"{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#,
+    r#"{"supportedVersions":["2025-11-25"],"capabilities":{}}"#,
+];
+
+const INITIALIZED: [&str; 4] = [
+    r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+    r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"logging":{}}}"#,
+    r#"{"protocolVersion":"2025-03-26","capabilities":{"tools":{},"resources":{"subscribe":true}}}"#,
+    r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#,
+];
+
+/// Entries of `inputRequests`.
+const INPUTS: [&str; 5] = [
+    r#"{"method":"roots/list"}"#,
+    r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":5}}}}}"#,
+    r#"{"method":"elicitation/create","params":{"mode":"url","message":"m","elicitationId":"e","url":"https://x/"}}"#,
+    r#"{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1}}"#,
+    r#"{"method":"ping"}"#,
+];
 
 const RESULTS: [&str; 16] = [
     "{}",
@@ -112,40 +169,103 @@ const RESULTS: [&str; 16] = [
     "null",
 ];
 
-const ERRORS: [&str; 8] = [
+const ERRORS: [&str; 9] = [
     r#"{"code":-32601,"message":"no"}"#,
     r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28","2025-06-18"]}}"#,
     r#"{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}"#,
     r#"{"code":-32020,"message":"no"}"#,
     r#"{"code":-32042,"message":"no","data":{"elicitations":[{"mode":"url","url":"x"},{"url":"y"}]}}"#,
+    r#"{"code":-32042,"message":"no","data":{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://x/","message":"m"}]}}"#,
     r#"{"code":-32602,"message":"no","data":{"supported":["2024-11-05"]}}"#,
     r#"{"code":1e99}"#,
     "null",
 ];
 
-const QUESTIONS: [(&str, &str); 7] = [
+const QUESTIONS: [(&str, &str); 10] = [
     ("ping", "{}"),
     ("roots/list", "{}"),
     ("elicitation/create", r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#),
     ("elicitation\\/create", r#"{"mode":"url","message":"m","url":"x"}"#),
     ("sampling/createMessage", r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1}"#),
     ("sampling/createMessage", r#"{"messages":[],"tools":[]}"#),
+    (
+        "sampling/createMessage",
+        r#"{"messages":[],"maxTokens":1,"task":{"ttl":5},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t\n"},"traceparent":"00-1"}}"#,
+    ),
+    ("tasks/result", r#"{"taskId":"t\n"}"#),
+    ("tasks/list", "{}"),
     ("tools/list", "{}"),
 ];
 
-const NEWS: [&str; 6] =
-    ["tools/list_changed", "resources/updated", "subscriptions/acknowledged", "message", "progress", "cancelled"];
+const NEWS: [&str; 7] = [
+    "tools/list_changed",
+    "resources/updated",
+    "subscriptions/acknowledged",
+    "message",
+    "progress",
+    "cancelled",
+    "elicitation/complete",
+];
+
+/// Makes the result of a request, more often than not one that its method may have.
+fn result(u: &mut Unstructured<'_>, seen: &mut Seen, at: usize) -> Result<String> {
+    if u.ratio(1, 5)? {
+        return Ok((*u.choose(&RESULTS)?).to_owned());
+    }
+    let fitting: &[&str] = match seen.open[at].method.as_str() {
+        "server/discover" => &DISCOVERED,
+        "initialize" => &INITIALIZED,
+        "tools/list" => &[
+            r#"{"resultType":"complete","tools":[],"nextCursor":"n\n"}"#,
+            r#"{"resultType":"complete","tools":[{"name":"t","inputSchema":{}}]}"#,
+        ],
+        "tools/call" | "resources/read" | "prompts/get" if u.ratio(2, 3)? => return input_required(u, seen, at),
+        _ => &[r#"{"resultType":"complete"}"#, "{}"],
+    };
+    Ok((*u.choose(fitting)?).to_owned())
+}
+
+fn input_required(u: &mut Unstructured<'_>, seen: &mut Seen, at: usize) -> Result<String> {
+    let (mut requests, mut keys) = (Vec::new(), BTreeSet::new());
+    for _ in 0..u.int_in_range(0..=3)? {
+        let key = *u.choose(&["a\"", "b", "\u{e9}", ""])?;
+        requests.push(format!("{}:{}", serde_json::Value::from(key), u.choose(&INPUTS)?));
+        keys.insert(key.to_owned());
+    }
+    let mut members = vec![r#""resultType":"input_required""#.to_owned()];
+    if !requests.is_empty() {
+        members.push(format!(r#""inputRequests":{{{}}}"#, requests.join(",")));
+    }
+    if u.ratio(3, 4)? {
+        seen.states += 1;
+        let state = format!("s\"{}", seen.states);
+        members.push(format!(r#""requestState":{}"#, serde_json::Value::from(state.as_str())));
+        seen.rounds.insert(state, Round { params: seen.open[at].params.clone(), keys });
+    }
+    Ok(format!("{{{}}}", members.join(",")))
+}
 
 /// Makes a message that is valid more often than random bytes.
-fn message(u: &mut Unstructured<'_>, seen: &Seen) -> Result<String> {
-    let near = seen.recent.len().saturating_sub(6);
-    let id = match seen.recent.get(near..) {
-        Some(recent) if !recent.is_empty() && u.ratio(9, 10)? => u.choose(recent)?.to_string(),
-        _ => (*u.choose(&["null", "0", "7", "\"a\\u0062\"", "-1", "4294967297", "1.5"])?).to_owned(),
+fn message(u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<String> {
+    let at = if seen.open.is_empty() || u.ratio(1, 10)? { None } else { Some(u.choose_index(seen.open.len())?) };
+    let id = match at {
+        Some(at) => seen.open[at].id.to_string(),
+        None => (*u.choose(&["null", "0", "7", "\"a\\u0062\"", "-1", "4294967297", "1.5"])?).to_owned(),
     };
     Ok(match u.int_in_range(0..=9)? {
-        0..=3 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, u.choose(&RESULTS)?),
-        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, u.choose(&ERRORS)?),
+        kind @ 0..=4 => {
+            let outcome = match at {
+                _ if kind == 4 => format!(r#""error":{}"#, u.choose(&ERRORS)?),
+                Some(at) => format!(r#""result":{}"#, result(u, seen, at)?),
+                None => format!(r#""result":{}"#, u.choose(&RESULTS)?),
+            };
+            if let Some(at) = at
+                && u.ratio(7, 8)?
+            {
+                seen.open.remove(at);
+            }
+            format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#)
+        }
         5 => {
             let (method, params) = u.choose(&QUESTIONS)?;
             let id = u.choose(&["1", "\"q\"", "\"\\u0071\"", "900"])?;
@@ -154,7 +274,7 @@ fn message(u: &mut Unstructured<'_>, seen: &Seen) -> Result<String> {
         6 | 7 => format!(
             concat!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/{}","params":{{"progressToken":{},"progress":1,"#,
-                r#""uri":"r://x","level":"info","data":1,"requestId":{},"notifications":{{"toolsListChanged":true}},"#,
+                r#""uri":"r://x","level":"info","data":1,"elicitationId":"e","requestId":{},"notifications":{{"toolsListChanged":true}},"#,
                 r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}}}"#
             ),
             u.choose(&NEWS)?,
@@ -201,6 +321,7 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
         3 => {
             let uris = ["r://x", "r://y\""];
             let filter = SubscriptionFilter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
+            let filter = if u.ratio(1, 4)? { filter.prompts().topics(&[("things", &["k\""])]) } else { filter };
             session.client().listen(&filter).map(|token| seen.sent(token))
         }
         4 => {
@@ -211,6 +332,10 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
             session.link().cancel(token, Some("\"")).map(|()| seen.cancelled.push(token))
         }
         5 | 6 => return answer(session, u, seen),
+        _ if u.ratio(1, 4)? => {
+            let link = session.link();
+            link.client.roots_changed(link.out)
+        }
         _ => {
             let level = *u.choose(&LoggingLevel::ALL)?;
             let link = session.link();
@@ -228,17 +353,27 @@ fn answer(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut See
     if seen.questions.is_empty() {
         return Ok(());
     }
-    const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
+    const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap().name("n\n").meta(Raw::constant("{}"))];
+    const SCHEMA: Raw<'static> = Raw::constant(
+        r#"{"type":"object","properties":{"a":{"type":"integer","default":5},"b\"":{"type":"string","default":"x"},"c":{"type":"boolean","default":1}}}"#,
+    );
     let question = *u.choose(&seen.questions)?;
+    let raw = Raw::constant(r#"[{"type":"tool_use","id":"i","name":"n","input":{}},{"type":"text","text":"x"}]"#);
+    let pieces = [ContentBlock::text("x"), ContentBlock::text("\u{e9}")];
     let replies = [
         ClientResult::accept(Raw::constant(r#"{"a":1}"#)),
+        ClientResult::accept(Raw::constant(r#"{"a":1}"#)).defaults(SCHEMA),
+        ClientResult::cancel(),
+        ClientResult::raw(Raw::constant(r#"{"a":1,"_meta":{"b":2}}"#)),
+        ClientResult::sampled(CreateMessageResult::pieces("m", &pieces).stop_reason("endTurn")),
+        ClientResult::sampled(CreateMessageResult::raw("m", raw).meta(Raw::constant(r#"{"a":1}"#))),
         ClientResult::consent(),
         ClientResult::decline(),
         ClientResult::roots(&ROOTS),
         ClientResult::sampled(CreateMessageResult::new("m\n", ContentBlock::text("x"))),
     ];
-    let done = match u.int_in_range(0..=5)? {
-        5 => session.link().refuse(question, &RpcError::refused()),
+    let done = match u.int_in_range(0..=replies.len())? {
+        n if n == replies.len() => session.link().refuse(question, &RpcError::refused()),
         n => session.link().reply(question, &replies[n]),
     };
     if done.is_ok() {
@@ -257,13 +392,14 @@ fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut
         TransportError::Status(404),
         TransportError::TooLarge,
     ])?;
-    match u.int_in_range(0..=5)? {
+    match u.int_in_range(0..=6)? {
+        6 => drop(session.give_up_probe()),
         0 => session.client().connect(),
         1 => session.client().connect_as(revision),
         2 => session.reconnect(TransportError::SessionLost),
         3 => session.end_of_input(),
         _ => {
-            let wire = seen.recent.last().copied().unwrap_or(0);
+            let wire = seen.open.back().map_or(0, |last| last.id);
             session.client().lost(wire, why);
         }
     }
@@ -329,7 +465,11 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         steps += 1;
         match u.int_in_range(0..=15)? {
             0..=6 => {
-                let line = message(u, &seen)? + "\n";
+                if u.ratio(3, 4)? {
+                    work(&mut session, now, &mut seen);
+                    drain(&mut session, usize::MAX, &mut seen);
+                }
+                let line = message(u, &mut seen)? + "\n";
                 let limit = u.int_in_range(1..=2000)?;
                 feed(&mut session, line.as_bytes(), limit, now, &mut seen);
             }

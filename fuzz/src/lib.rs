@@ -8,6 +8,7 @@ mod cache;
 mod client;
 mod endpoint;
 mod engine;
+mod fetch;
 mod fleet;
 mod follow;
 mod form;
@@ -209,9 +210,14 @@ fn events(stream: &[u8], size: usize, step: usize) -> Events {
 }
 
 /// Checks a client over HTTP against any server and network: each request has exactly one outcome, messages are
-/// JSON, nothing runs without end, and nothing is left at the end.
+/// JSON, nothing runs without end, and nothing is left at the end. Checks single exchanges against any server and a model: they do not
+/// depend on the pieces, and go to no other origin.
 pub fn http_client(data: &[u8]) {
-    let _ = client::run(&mut Unstructured::new(data));
+    // The last byte chooses.
+    match data.split_last() {
+        Some((choice, rest)) if choice & 7 == 7 => drop(fetch::run(&mut Unstructured::new(rest))),
+        _ => drop(client::run(&mut Unstructured::new(data))),
+    }
 }
 
 /// Checks that the scanner accepts the same texts as `serde_json`.

@@ -62,7 +62,7 @@ impl<'m> Input<'m> {
         self.framing = Framing::None;
     }
 
-    /// Returns the next head, if it is whole. Its texts are in [`text`](Input::text).
+    /// Returns the next head, if it is whole; `most` is the number of bytes that it may have. Its texts are in [`text`](Input::text).
     pub(crate) fn head(&mut self, most: usize) -> Result<Option<Reply>, FailureReason> {
         let all = self.store.bytes().get(..self.end).unwrap_or(&[]);
         let bytes = all.get(self.from..).unwrap_or(&[]);
@@ -76,6 +76,8 @@ impl<'m> Input<'m> {
         match Reply::parse(all, self.from)? {
             None if whole => Err(FailureReason::TooLarge),
             None => Ok(None),
+            // Also one that arrives at once.
+            Some(reply) if reply.head.end - self.from > most => Err(FailureReason::TooLarge),
             Some(reply) => {
                 self.from = reply.head.end;
                 self.searched = 0;
@@ -221,7 +223,7 @@ mod tests {
     fn a_head_has_a_limit() {
         let len = HEAD.len();
         for (most, store, fits) in
-            [(len, 200, true), (len + 1, 200, true), (len - 1, 200, true), (200, len, true), (200, len - 1, false)]
+            [(len, 200, true), (len + 1, 200, true), (len - 1, 200, false), (200, len, true), (200, len - 1, false)]
         {
             let mut bytes = std::vec![0; store];
             let mut input = Input::new(Store::from(&mut bytes[..]));

@@ -8,6 +8,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 
 use super::sealed::Nonce;
@@ -76,7 +77,10 @@ pub(crate) fn records(entry: &[u8]) -> Option<impl Iterator<Item = CopyRecord<'_
             EVENT => {
                 let mut fields = Fields(content);
                 let event = fields.number()?;
-                CopyRecord::Event(event, Some(fields.0).filter(|message| is_line(message))?)
+                CopyRecord::Event(
+                    event,
+                    Some(fields.0).filter(|message| is_line(message) && Raw::parse(message).is_ok())?,
+                )
             }
             CUT => CopyRecord::Cut,
             END => CopyRecord::End(!content.is_empty()),
@@ -376,7 +380,7 @@ mod tests {
         let (cut, end, lost): (&[u8], &[u8], &[u8]) = (b"\x03\0\0\0\0", b"\x04\0\0\0\0", b"\x04\0\0\0\x01\x01");
         assert_eq!(read(&entry(&[b"\x09\0\0\0\x02ab", b"\x05\0\0\0\0", cut])), [CopyRecord::Cut]);
         assert_eq!(read(&entry(&[end, lost])), [CopyRecord::End(false), CopyRecord::End(true)]);
-        for message in [&b"a\n"[..], b"\r"] {
+        for message in [&b"1\n"[..], b"\r1", b"{", b"\"\xd3\"", b""] {
             let event = [&b"\x02\0\0\0"[..], &[message.len() as u8 + 4], b"\0\0\0\x01", message].concat();
             assert_eq!(read(&entry(&[&event, cut])), [CopyRecord::Cut]);
         }
