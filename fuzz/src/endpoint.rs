@@ -11,8 +11,9 @@ use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, RequestHead, ResponseBody, Session, Stream, StreamId, StreamPolicy,
     StreamStatus,
 };
+use mcp_sansio_http::seal::HmacSeal;
 
-use crate::service::{PROMPTS, RESOURCES, State, TEMPLATES, TOOLS, for_client, message};
+use crate::service::{PROMPTS, RESOURCES, Rounds, State, TEMPLATES, TOOLS, for_client, message};
 
 type Site<'m> = Endpoint<'m>;
 
@@ -67,6 +68,7 @@ struct World<'w> {
     /// Queries for `POST`, and the clients that got them.
     posts: Vec<(String, Who)>,
     asked: Vec<u64>,
+    rounds: Rounds<Who>,
     /// The number of answers by the ids of their requests, which are all different.
     answered: BTreeMap<String, u32>,
     /// The ids in notifications that cancel.
@@ -80,10 +82,19 @@ struct World<'w> {
 }
 
 impl World<'_> {
-    /// Sends a request of any kind. With `misnamed`, its `Mcp-Name` is another one than in its body, if it has one.
-    fn request(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>, sent: u32, misnamed: bool) -> Result<()> {
-        let body = message(u, sent)?;
-        let (method, path) = *u.choose(&[
+    /// Sends a request of any kind. One in 16 has another `Mcp-Name` than in its body, if it has one, and one in 16 a head that is
+    /// refused; `choice` says which ones.
+    fn request(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>, sent: u32, choice: u32) -> Result<()> {
+        let misnamed = (sent + choice).is_multiple_of(16);
+        let spoilt = (sent + choice) % 16 == 8;
+        let mut body = message(u, sent)?;
+        let mut asked = None;
+        if body.contains(r#""name":"none""#)
+            && let Some((next, who)) = self.rounds.next(u, sent)?
+        {
+            (body, asked) = (next, Some(who));
+        }
+        let (mut method, mut path) = *u.choose(&[
             ("POST", "/mcp"),
             ("POST", "/mcp"),
             ("POST", "/mcp"),
@@ -126,16 +137,22 @@ impl World<'_> {
         let who = match path {
             "/messages" if !sent.is_multiple_of(8) => poster,
             "/mcp" if in_session && !sent.is_multiple_of(8) => owner,
+            "/mcp" if asked.is_some() && !sent.is_multiple_of(4) => asked.unwrap_or_default(),
             _ => any,
         };
         let foreign = (path == "/messages" && !query.is_empty() && poster != who)
             || (path == "/mcp" && in_session && owner != who);
+        let spoilt = spoilt && (method, path) == ("POST", "/mcp");
+        let refused = spoilt.then(|| spoil(sent / 16 + choice, &mut method, &mut path, &mut headers));
         self.unknown |= !body.starts_with(r#"{"jsonrpc":"2.0""#) && !body.starts_with('[') && body.contains("id");
         self.cancelled.extend(value.pointer("/params/requestId").map(serde_json::Value::to_string));
         let before = (site.load(), self.state.open.len());
         let status = self.send(site, (method, path, &query), (&headers, who), body.as_bytes(), sent);
-        if misnamed {
+        if misnamed && !spoilt {
             assert_eq!(status, 400, "the headers name another target than {body}");
+        }
+        assert!(refused.is_none_or(|refused| status == refused), "{status} for {method} {path} with {headers:?}");
+        if misnamed || spoilt {
             let after = (site.load(), self.state.open.len());
             assert_eq!(before, after, "a refused request has changed something: {body}");
         }
@@ -168,6 +185,7 @@ impl World<'_> {
         self.sessions.extend(response.session.map(|id| (id.as_str().to_owned(), who)));
         let (status, content) = (response.status, response.content);
         let request = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+        self.rounds.sent(&request);
         let id = request["id"].as_u64().filter(|_| method == "POST" && request["method"].is_string());
         match content {
             ResponseBody::Stream(stream) => {
@@ -199,6 +217,7 @@ impl World<'_> {
         }
         match (message.get("id").filter(|id| !id.is_null()), message.get("method")) {
             (Some(id), None) => {
+                self.rounds.heard(message, who);
                 let times = self.answered.entry(id.to_string()).or_default();
                 *times += 1;
                 assert!(*times == 1 || self.unknown, "{id} was answered {times} times: {text}");
@@ -347,6 +366,19 @@ impl World<'_> {
     }
 }
 
+/// Makes a request one that its head alone refuses. Returns the status.
+fn spoil(how: u32, method: &mut &str, path: &mut &str, headers: &mut Vec<(&str, &[u8])>) -> u16 {
+    match how % 6 {
+        0 => headers.push(("origin", b"http://elsewhere.example")),
+        1 => headers.push(("host", b"elsewhere.example")),
+        2 => *path = "/other",
+        3 => *method = "PUT",
+        4 => headers[0] = ("content-type", b"text/plain"),
+        _ => headers.extend([("mcp-protocol-version", &b"2026-07-28"[..]), ("mcp-protocol-version", b"2025-11-25")]),
+    }
+    [403, 403, 404, 405, 415, 400][how as usize % 6]
+}
+
 /// Runs the operations. The last byte chooses options and the end, so that an input that was found before they were there still
 /// does the same operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
@@ -365,7 +397,9 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let mut log = vec![0; u.int_in_range(4 * (MIN_ROOM + 64)..=8000)?];
     let (mut asks, mut subscriptions) = (vec![0; u.int_in_range(0..=900)?], vec![0; u.int_in_range(0..=300)?]);
     let mut slots = [RequestSlot::FREE; 4];
-    let server = Server::new(&mut slots).asks(&mut asks[..]).subscriptions(&mut subscriptions[..]).ask_timeout(50_000);
+    let seal = HmacSeal::new(&[7; 32]);
+    let server = Server::new(&mut slots).seal(&seal).asks(&mut asks[..]).subscriptions(&mut subscriptions[..]);
+    let server = server.ask_timeout(50_000);
     let mut site = Site::new(config, server, &mut sessions, &mut streams, &mut log[..]);
     let mut world = World {
         service,
@@ -378,6 +412,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         events: BTreeMap::new(),
         posts: Vec::new(),
         asked: Vec::new(),
+        rounds: Rounds::default(),
         answered: BTreeMap::new(),
         cancelled: Vec::new(),
         unknown: false,
@@ -389,7 +424,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         match u.int_in_range(0..=11)? {
             0..=4 => {
                 sent += 1;
-                world.request(&mut site, u, sent, (sent + u32::from(choice)).is_multiple_of(16))?;
+                world.request(&mut site, u, sent, choice.into())?;
             }
             5 | 6 => {
                 let room = u.int_in_range(0..=700)?;

@@ -749,7 +749,7 @@ fn run_within(u: &mut Unstructured<'_>) -> Result<()> {
         };
         let tag = ProcessTag::new(tag);
         let sealed = SessionSeal::new(&seal).lifetime(600_000).ended(16);
-        let site = Endpoint::growing(EndpointConfig::DEFAULT, Server::growing(limits), PLACES);
+        let site = Endpoint::growing(EndpointConfig::DEFAULT, Server::growing(limits).seal(&seal), PLACES);
         let site = site.seal_sessions(sealed).join_fleet(tag, LIMITS);
         let arrivals = [Arrival::Joined(ProcessTag::new(3 - tag.number())), Arrival::Joined(tag)].into();
         let (said, logs, reads) = Default::default();

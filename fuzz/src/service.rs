@@ -13,6 +13,7 @@ use mcp_sansio::service::{
     ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool,
 };
 use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_http::seal::HmacSeal;
 
 /// The state of the handlers.
 #[derive(Default)]
@@ -64,7 +65,10 @@ pub(crate) fn stream(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
 
 const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
 
+/// Asks three questions. Its state says whose it is: it must come back with the same request of the same client.
 pub(crate) fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let state = format!("{} {:?}", for_client(call.principal()), (call.name(), call.arguments()));
+    assert!(call.state().is_empty() || call.state() == state.as_bytes(), "the state of another request");
     if call.answer("form").is_some() && call.answer("model").is_some() {
         return call.text(for_client(call.principal()));
     }
@@ -75,7 +79,7 @@ pub(crate) fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
             InputRequest::sample("model", model),
             InputRequest::roots("r"),
         ],
-        b"",
+        state.as_bytes(),
     )
 }
 
@@ -98,12 +102,13 @@ fn complete(_: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(["alpha", "beta"])
 }
 
-pub(crate) static TOOLS: [Tool<State>; 5] = [
+pub(crate) static TOOLS: [Tool<State>; 6] = [
     Tool::new("now", "Answers at once", now),
     Tool::new("much", "Answers with much", much),
     Tool::new("later", "Answers later", later),
     Tool::new("stream", "Answers with a stream", stream).source(source),
     Tool::new("ask", "Asks first", ask),
+    Tool::new("ask_too", "Asks first", ask),
 ];
 pub(crate) static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
 pub(crate) static TEMPLATES: [ResourceTemplate<State>; 1] =
@@ -142,10 +147,15 @@ pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
             r#""notifications":{"toolsListChanged":true,"resourceSubscriptions":["r://one","t://\u0031"]}"#,
         ),
         13 => request("prompts/get", r#""name":"p","arguments":{"what":"a\nb"}"#),
-        14 => request(
-            "completion/complete",
-            r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"what","value":"a"}"#,
-        ),
+        14 => {
+            let reference = match other % 4 {
+                1 => r#""ref":{"type":"ref/resource","uri":"t://{id}"},"argument":{"name":"id","value":"a"}"#,
+                2 => r#""ref":{"type":"ref/resource","uri":"t://1"},"argument":{"name":"id","value":1}"#,
+                3 => r#""ref":{"type":"ref/prompt","name":"p"},"context":{"arguments":{"what":"b"}}"#,
+                _ => r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"what","value":"a"}"#,
+            };
+            request("completion/complete", reference)
+        }
         15 => format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{other}}}}}"#),
         16 => format!(r#"{{"jsonrpc":"2.0","id":{question},"result":{{"action":"accept","content":{{}}}}}}"#),
         // The first id is `id`, the second is [`second_of`] it.
@@ -154,9 +164,70 @@ pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
             let second = second.replacen(&format!(r#""id":{id}"#), &format!(r#""id":{}"#, second_of(id)), 1);
             format!("[{},{second}]", request("tools/list", ""))
         }
-        18 => request("server/discover", ""),
+        18 => match other % 4 {
+            1 => request("logging/setLevel", r#""level":"debug""#),
+            2 => request("resources/unsubscribe", r#""uri":"r://one""#),
+            3 => request("ping", ""),
+            _ => request("server/discover", ""),
+        },
         _ => String::from_utf8_lossy(u.bytes(u.len().min(20))?).into_owned(),
     })
+}
+
+/// The questions that clients have got in results of 2026-07-28, with the `params` of their requests.
+#[derive(Default)]
+pub(crate) struct Rounds<C> {
+    /// `params` of calls by the ids of their requests.
+    asking: BTreeMap<u64, serde_json::Value>,
+    /// What is to be sent again, and the client that got the questions.
+    known: Vec<(serde_json::Value, C)>,
+}
+
+impl<C: Clone> Rounds<C> {
+    /// Notes a request.
+    pub(crate) fn sent(&mut self, request: &serde_json::Value) {
+        if let Some(id) = request["id"].as_u64().filter(|_| request["params"]["name"].as_str() == Some("ask")) {
+            self.asking.insert(id, request["params"].clone());
+        }
+    }
+
+    /// Notes an answer that a client got.
+    pub(crate) fn heard(&mut self, answer: &serde_json::Value, client: C) {
+        let asking = answer["id"].as_u64().and_then(|id| self.asking.remove(&id));
+        let state = answer["result"].get("requestState");
+        if let (Some(mut params), Some(state)) = (asking, state) {
+            params["requestState"] = state.clone();
+            self.known.push((params, client));
+        }
+    }
+
+    /// Makes the next round of a request, more often than not as it should be, and returns it with its client.
+    pub(crate) fn next(&self, u: &mut Unstructured<'_>, id: u32) -> Result<Option<(String, C)>> {
+        if self.known.is_empty() {
+            return Ok(None);
+        }
+        let (mut params, client) = u.choose(&self.known)?.clone();
+        params["inputResponses"] = serde_json::json!({
+            "form": { "action": "accept", "content": { "yes": true } },
+            "model": { "role": "assistant", "model": "m", "content": { "type": "text", "text": "x" } },
+            "r": { "roots": [] },
+        });
+        match u.int_in_range(0..=9)? {
+            0 => params["name"] = "ask_too".into(),
+            1 => params["arguments"] = serde_json::json!({ "broken": 2 }),
+            2 => drop(params.as_object_mut().expect("an object").remove("requestState")),
+            3 => {
+                let mut state = params["requestState"].as_str().unwrap_or("").to_owned().into_bytes();
+                let at = u.choose_index(state.len().max(1))?;
+                state.get_mut(at).into_iter().for_each(|byte| *byte = b'a' + *byte % 26);
+                params["requestState"] = String::from_utf8(state).unwrap_or_default().into();
+            }
+            4 => params["inputResponses"] = u.choose(&[serde_json::json!({}), 1.into(), "form".into()])?.clone(),
+            _ => {}
+        }
+        let params = params.to_string();
+        Ok(Some((format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#), client)))
+    }
 }
 
 /// Returns the id of the second request in a batch.
@@ -215,6 +286,7 @@ struct Seen {
     answered: BTreeMap<String, u32>,
     /// Ids of the requests of the server.
     asked: Vec<u64>,
+    rounds: Rounds<()>,
 }
 
 impl Seen {
@@ -237,7 +309,10 @@ impl Seen {
     fn message(&mut self, message: &serde_json::Value) {
         let id = message.get("id").filter(|id| !id.is_null());
         match (id, message.get("method")) {
-            (Some(id), None) => *self.answered.entry(id.to_string()).or_default() += 1,
+            (Some(id), None) => {
+                *self.answered.entry(id.to_string()).or_default() += 1;
+                self.rounds.heard(message, ());
+            }
             (Some(id), Some(_)) => self.asked.extend(id.as_u64()),
             _ => {}
         }
@@ -262,7 +337,9 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let mut subscriptions = vec![0; u.int_in_range(0..=200)?];
     let mut scratch = vec![0; u.int_in_range(0..=64)?];
     let mut slots = [RequestSlot::FREE; 3];
+    let seal = HmacSeal::new(&[7; 32]);
     let server = Server::new(&mut slots)
+        .seal(&seal)
         .asks(&mut asks[..])
         .subscriptions(&mut subscriptions[..])
         .scratch(&mut scratch[..])
@@ -275,7 +352,13 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         match u.int_in_range(0..=9)? {
             0..=4 => {
                 sent += 1;
-                let line = message(u, sent)?;
+                let mut line = message(u, sent)?;
+                if line.contains(r#""name":"none""#)
+                    && let Some((next, ())) = seen.rounds.next(u, sent)?
+                {
+                    line = next;
+                }
+                seen.rounds.sent(&serde_json::from_str(&line).unwrap_or_default());
                 owed.sent(sent, &line, line.len() < longest);
                 let mut line = line.into_bytes();
                 line.push(b'\n');
