@@ -77,7 +77,26 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
             }
             3 => now += u.int_in_range(0..=200)?,
             4 => {
-                let gone = match u.int_in_range(0..=3)? {
+                let gone = match u.int_in_range(0..=5)? {
+                    4 => {
+                        cache.changed(&ChangeNotification::Prompts);
+                        1..2
+                    }
+                    5 => {
+                        // A change of a part is one of the whole.
+                        let uri = *u.choose(&["a:b", "a:b/c", "a:", "x"])?;
+                        let text = format!("\"{uri}\"");
+                        let text = Raw::parse(text.as_bytes()).ok().and_then(|text| text.text());
+                        cache.changed(&ChangeNotification::Resource(text.expect("a string")));
+                        let is_of = |params: &str| {
+                            serde_json::from_str::<serde_json::Value>(params)
+                                .is_ok_and(|params| params["uri"].as_str().is_some_and(|read| !uri.starts_with(read)))
+                        };
+                        kept.retain(|(method, params, _), _| {
+                            METHODS[*method] != Method::ResourcesRead || is_of(params)
+                        });
+                        0..0
+                    }
                     0 => {
                         cache.changed(&ChangeNotification::Tools);
                         0..1

@@ -48,6 +48,9 @@ fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(MessageKind, String)> {
 
 const TOOLS: &str = r#""tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"},"o":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}]"#;
 
+/// Tools whose headers are wrong.
+const WRONG: &str = r#""tools":[{"name":"w","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"no name"}}}},{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":["string","null"],"x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}},{"name":"u","inputSchema":{}}],"nextCursor":"2""#;
+
 /// Makes a body, or the data of an event.
 fn said(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
     let id = if world.open.is_empty() || u.ratio(1, 8)? {
@@ -64,7 +67,10 @@ fn said(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
         4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32022,"message":"m"}}}}"#),
         5 => format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{}}}}]"#),
         6 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":"{}"}}}}"#, "x".repeat(u.int_in_range(0..=600)?)),
-        _ => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25",{TOOLS}}}}}"#),
+        kind => {
+            let tools = if kind == 7 { WRONG } else { TOOLS };
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25",{tools}}}}}"#)
+        }
     })
 }
 
@@ -276,6 +282,9 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
             }
             14 if u.ratio(1, 4)? => drop(remote.end_session()),
             _ => {}
+        }
+        for (tool, why) in remote.excluded() {
+            assert!(tool.eq_str("w") || tool.eq_str("t"), "{tool} is left out: {why}");
         }
         world.act(&mut remote);
         world.listen(&mut remote);

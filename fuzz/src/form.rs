@@ -77,7 +77,11 @@ fn field_fits(field: &Value, value: &Value) -> Option<bool> {
     match () {
         () if is("string") => {
             let Some(text) = value.as_str() else { return Some(false) };
-            field.get("format").is_none().then_some(())?;
+            if let Some(format) = field.get("format").and_then(Value::as_str)
+                && !has_format(text, format)
+            {
+                return Some(false);
+            }
             is_between(text.chars().count(), field.get("minLength"), field.get("maxLength"))
         }
         () if is("integer") || is("number") => {
@@ -103,6 +107,69 @@ fn field_fits(field: &Value, value: &Value) -> Option<bool> {
         }
         () => Some(true),
     }
+}
+
+/// Returns whether a text has a format; one that is not known is not checked.
+fn has_format(text: &str, format: &str) -> bool {
+    match format {
+        "email" => text.split_once('@').is_some_and(|(local, domain)| {
+            let is_plain = |c: char| c != '@' && !c.is_whitespace() && !c.is_control();
+            !local.is_empty()
+                && !domain.is_empty()
+                && local.chars().chain(domain.chars()).all(is_plain)
+                && !domain.starts_with('.')
+                && !domain.ends_with('.')
+        }),
+        "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+                && rest.bytes().all(|byte| (33..127).contains(&byte) && !b"\"<>\\^`{|}".contains(&byte))
+        }),
+        "date" => is_date(text),
+        "date-time" => is_date_time(text),
+        _ => true,
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let Some([year, month, day]) = numbers(text, "dddd-dd-dd") else { return false };
+    let is_leap = if year % 100 == 0 { year % 400 == 0 } else { year % 4 == 0 };
+    let days = [31, 28 + u16::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let days = usize::from(month).checked_sub(1).and_then(|month| days.get(month));
+    days.is_some_and(|days| (1..=*days).contains(&day))
+}
+
+/// At most 64 bytes are read.
+fn is_date_time(text: &str) -> bool {
+    let (Some(date), Some(time), Some(mut rest)) = (text.get(..10), text.get(10..19), text.get(19..)) else {
+        return false;
+    };
+    let is_time =
+        numbers(&time[1..], "dd:dd:dd").is_some_and(|[hour, minute, second]| hour < 24 && minute < 60 && second <= 60);
+    if let Some(behind) = rest.strip_prefix('.') {
+        rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() == behind.len() {
+            return false;
+        }
+    }
+    let is_zone = matches!(rest, "Z" | "z")
+        || rest
+            .strip_prefix(['+', '-'])
+            .and_then(|zone| numbers(zone, "dd:dd"))
+            .is_some_and(|[hour, minute]| hour < 24 && minute < 60);
+    text.len() <= 64 && is_date(date) && time.starts_with(['T', 't']) && is_time && is_zone
+}
+
+/// Reads the numbers of a text with digits at each `d` of a pattern, and its other characters elsewhere.
+fn numbers<const N: usize>(text: &str, pattern: &str) -> Option<[u16; N]> {
+    let fits = |(byte, place): (u8, u8)| if place == b'd' { byte.is_ascii_digit() } else { byte == place };
+    (text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(fits)).then_some(())?;
+    let mut parts = text.split(['-', ':']);
+    let mut all = [0; N];
+    for number in &mut all {
+        *number = parts.next()?.parse().ok()?;
+    }
+    Some(all)
 }
 
 /// Returns the values of the choices of a schema.
