@@ -144,8 +144,10 @@ fn is_date_time(text: &str) -> bool {
     let (Some(date), Some(time), Some(mut rest)) = (text.get(..10), text.get(10..19), text.get(19..)) else {
         return false;
     };
-    let is_time =
-        numbers(&time[1..], "dd:dd:dd").is_some_and(|[hour, minute, second]| hour < 24 && minute < 60 && second <= 60);
+    let is_time = time
+        .strip_prefix(['T', 't'])
+        .and_then(|clock| numbers(clock, "dd:dd:dd"))
+        .is_some_and(|[hour, minute, second]| hour < 24 && minute < 60 && second <= 60);
     if let Some(behind) = rest.strip_prefix('.') {
         rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
         if rest.len() == behind.len() {
@@ -157,7 +159,7 @@ fn is_date_time(text: &str) -> bool {
             .strip_prefix(['+', '-'])
             .and_then(|zone| numbers(zone, "dd:dd"))
             .is_some_and(|[hour, minute]| hour < 24 && minute < 60);
-    text.len() <= 64 && is_date(date) && time.starts_with(['T', 't']) && is_time && is_zone
+    text.len() <= 64 && is_date(date) && is_time && is_zone
 }
 
 /// Reads the numbers of a text with digits at each `d` of a pattern, and its other characters elsewhere.
