@@ -384,7 +384,10 @@ fn spoil(how: u32, method: &mut &str, path: &mut &str, headers: &mut Vec<(&str, 
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let choice = u.peek_bytes(u.len()).and_then(<[u8]>::last).copied().unwrap_or(0);
     let streams = if choice & 1 == 0 { StreamPolicy::Needed } else { StreamPolicy::Preferred };
-    let config = EndpointConfig::DEFAULT.streams(streams).cors(choice & 2 != 0);
+    let mut config = EndpointConfig::DEFAULT.streams(streams).cors(choice & 2 != 0).legacy(choice & 16 == 0);
+    if choice & 8 != 0 {
+        config = config.session_share(1).request_share(2).resume_within(300).session_rest(0).keep_alive(0);
+    }
     let service = Service::new("fuzz", "1")
         .tools(&TOOLS)
         .resources(&RESOURCES)
