@@ -5,7 +5,9 @@ use arbitrary::{Result, Unstructured};
 use mcp_sansio::json::Raw;
 use mcp_sansio_auth::dpop::{ProofCheck, ProofError, ReplayEntry, ReplayTable};
 use mcp_sansio_auth::jose::{Jwk, Jwks, Jws, Verifier};
-use mcp_sansio_auth::resource_server::{AccessToken, PresentedToken, ResourceServer, TokenError, TrustedIssuer};
+use mcp_sansio_auth::resource_server::{
+    AccessToken, PresentedToken, ResourceServer, TokenError, TokenScheme, TrustedIssuer,
+};
 use mcp_sansio_http::endpoint::RequestHead;
 
 const RESOURCE: &str = "https://h.example/mcp";
@@ -67,6 +69,12 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
     match u.int_in_range(0..=4)? {
         0 => any_bytes(u.bytes(u.len())?),
         1 => proofs(u)?,
+        2 => {
+            while !u.is_empty() {
+                introspected(u)?;
+                presented(u)?;
+            }
+        }
         _ => {
             while !u.is_empty() {
                 token(u)?;
@@ -159,6 +167,63 @@ fn token(u: &mut Unstructured<'_>) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// An answer of an introspection endpoint, and a model that says whether it is good.
+fn introspected(u: &mut Unstructured<'_>) -> Result<()> {
+    let (active, active_good) = one_of(u, &["\"active\":true", "\"active\":false", "\"active\":1", "\"x\":0"])?;
+    let (iss, iss_good) = one_of(
+        u,
+        &[",\"iss\":\"https://a.example\"", ",\"iss\":\"https://b.example\"", "", ",\"iss\":\"x\"", ",\"iss\":7"],
+    )?;
+    let (aud, aud_good) = one_of(u, &[",\"aud\":\"https://h.example/mcp\"", "", ",\"aud\":[]", ",\"aud\":\"x\""])?;
+    let (exp, exp_good) = one_of(u, &["", ",\"exp\":1699999971", ",\"exp\":1699999970", ",\"exp\":\"1700000100\""])?;
+    let (nbf, nbf_good) = one_of(u, &["", ",\"nbf\":1700000030", ",\"nbf\":1700000031"])?;
+    let asks = u.arbitrary()?;
+    let answer = format!("{{{active}{iss}{aud}{exp}{nbf},\"sub\":\"ann\"}}");
+    let iss_good = iss_good || iss.is_empty() || iss.contains("//b");
+    let aud_good = aud_good || (asks && aud.is_empty());
+    let times_good = (exp_good || exp.ends_with('1')) && (nbf_good || nbf.ends_with("30"));
+    with_server(|server| {
+        let found = server.trust_asked_audience(asks).check_introspection(answer.as_bytes(), NOW);
+        assert_eq!(found.is_ok(), active_good && iss_good && aud_good && times_good, "{answer} {:?}", found.err());
+        if let Ok(found) = found {
+            assert!(found.subject().is_some_and(|name| name.eq_str("ann")) && found.principal().is_some());
+        }
+    });
+    Ok(())
+}
+
+/// The headers of a request that presents a token, and a model that says which one it is.
+fn presented(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut values = Vec::new();
+    for _ in 0..*u.choose(&[1, 1, 1, 0, 2])? {
+        let scheme = *u.choose(&["Bearer", "bEARER", "DPoP", "dpop", "Basic"])?;
+        let len = u.int_in_range(0..=4)?;
+        let token = if u.arbitrary()? { b"a-._~+/=Z9" } else { u.bytes(u.len().min(len))? };
+        values.push((scheme, token, [scheme.as_bytes(), token].join(&b' ')));
+    }
+    let query = *u.choose(&[None, None, Some("a=b"), Some("a=b&access_token=x"), Some("xaccess_token=x")])?;
+    let mut headers: Vec<(&str, &[u8])> = values.iter().map(|(.., value)| ("authorization", &value[..])).collect();
+    headers.extend((0..u.int_in_range(0..=2)?).map(|_| ("dpop", &b" p "[..])));
+    let headers = &headers[..];
+    let head = RequestHead::new("POST", "/mcp", query, &headers);
+    let found = PresentedToken::read(&head).map(|found| (found.scheme(), found.token().to_owned()));
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-'..=b'/' | b'_' | b'~' | b'+' | b'=');
+    let expected = match (&values[..], query) {
+        (_, Some("a=b&access_token=x")) => Err(TokenError::Malformed),
+        ([], _) => Err(TokenError::Missing),
+        ([(scheme, token, _)], _) => match (str::from_utf8(token).map(str::trim_ascii), *scheme) {
+            (Err(_), _) => Err(TokenError::Malformed),
+            (_, "Basic") => Err(TokenError::Missing),
+            (Ok(token), _) if token.is_empty() || !token.bytes().all(is_good) => Err(TokenError::Malformed),
+            (Ok(token), "DPoP" | "dpop") => Ok((TokenScheme::Dpop, token.to_owned())),
+            (Ok(token), _) => Ok((TokenScheme::Bearer, token.to_owned())),
+        },
+        _ => Err(TokenError::Malformed),
+    };
+    assert_eq!(found, expected, "{values:?} {query:?}");
+    Ok(())
 }
 
 /// A good token, as it comes in the head of a request.
