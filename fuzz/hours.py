@@ -8,7 +8,7 @@
 
 Programs, new inputs, findings and times are in --work (default: target/fuzzed of the repository), so it can be stopped and begun again, and on another
 machine it goes on from the times in hours.json and the committed inputs. The programs are built once, with --build. Each turn takes the target that has
-had the least time. A finding ends the turns of its target, and not the run: mend it, and build anew.
+had the least time. A finding ends the turns of its target, and not the run: mend it, build anew (one program copied to bin is enough), and remove it.
 """
 
 import argparse
@@ -53,16 +53,19 @@ def build(work):
 
 class Hours:
     def __init__(self, work):
-        self.work, self.lock, self.busy, self.found = work, threading.Lock(), set(), set()
+        self.work, self.lock, self.busy = work, threading.Lock(), set()
         self.file = work / "times.json"
         self.seconds, self.recorded = read_times(self.file), read_times(RECORDED)
 
     def total(self, name):
         return self.recorded.get(name, 0) + self.seconds.get(name, 0)
 
+    def found(self, name):
+        return any((self.work / "artifacts" / name).glob("*"))
+
     def take(self, names, until):
         with self.lock:
-            free = [name for name in names if name not in self.busy | self.found and self.total(name) < until]
+            free = [name for name in names if name not in self.busy and self.total(name) < until and not self.found(name)]
             if free:
                 name = min(free, key=self.total)
                 self.busy.add(name)
@@ -104,8 +107,6 @@ class Hours:
                 used, code = self.turn(name, left, options.max_len)
             finally:
                 self.give(name, used)
-            if code:
-                self.found.add(name)
             print(f"{datetime.datetime.now():%H:%M:%S} {name}: {used:.0f} s, exit {code}", flush=True)
 
     def table(self):
