@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 folder=$(realpath "$1")
 targets=("${@:2}")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | tail -n +2)
-most=${MOST:-400}
+most=${MOST:-1500}
 programs=${PROGRAMS:-$(realpath ../target/fuzzed/bin)}
 for target in "${targets[@]}"; do
   small=$(mktemp -d)
@@ -19,7 +19,7 @@ for target in "${targets[@]}"; do
     { echo "$target: $(tail -1 "$small.log")" >&2; rm -rf "$small"; continue; }
   before=$(find "corpus/$target" -type f | wc -l)
   find "corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
-  find "$small" -type f -printf '%s %p\n' | sort -n | head -n "$most" | cut -d' ' -f2- | while read -r input; do
+  find "$small" -type f -printf '%s %p\n' | sort -n | sed -n "1,${most}p" | cut -d' ' -f2- | while read -r input; do
     cp "$input" "corpus/$target/$(sha1sum "$input" | cut -d' ' -f1)"
   done
   # One that is there under a name too is enough.
