@@ -53,19 +53,19 @@ def build(work):
 
 class Hours:
     def __init__(self, work):
-        self.work, self.lock, self.busy = work, threading.Lock(), set()
+        self.work, self.lock, self.busy, self.failed = work, threading.Lock(), set(), set()
         self.file = work / "times.json"
         self.seconds, self.recorded = read_times(self.file), read_times(RECORDED)
 
     def total(self, name):
         return self.recorded.get(name, 0) + self.seconds.get(name, 0)
 
-    def found(self, name):
-        return any((self.work / "artifacts" / name).glob("*"))
+    def has_ended(self, name):
+        return name in self.failed or any((self.work / "artifacts" / name).glob("*"))
 
     def take(self, names, until):
         with self.lock:
-            free = [name for name in names if name not in self.busy and self.total(name) < until and not self.found(name)]
+            free = [name for name in names if name not in self.busy and self.total(name) < until and not self.has_ended(name)]
             if free:
                 name = min(free, key=self.total)
                 self.busy.add(name)
@@ -107,6 +107,9 @@ class Hours:
                 used, code = self.turn(name, left, options.max_len)
             finally:
                 self.give(name, used)
+            if code and not self.has_ended(name):
+                # Without a finding nothing can be removed, and it would fail again at once.
+                self.failed.add(name)
             print(f"{datetime.datetime.now():%H:%M:%S} {name}: {used:.0f} s, exit {code}", flush=True)
 
     def table(self):

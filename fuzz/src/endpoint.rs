@@ -13,6 +13,7 @@ use mcp_sansio_http::endpoint::{
 };
 use mcp_sansio_http::seal::HmacSeal;
 
+use crate::event_fields;
 use crate::service::{PROMPTS, RESOURCES, Rounds, State, TEMPLATES, TOOLS, for_client, message};
 
 type Site<'m> = Endpoint<'m>;
@@ -269,19 +270,7 @@ impl World<'_> {
     }
 
     fn event(&mut self, event: &str, who: Who) {
-        let (mut kind, mut data, mut named) = ("", Vec::new(), None);
-        for line in event.lines().filter(|line| !line.is_empty()) {
-            let (field, value) = line.split_once(':').expect("a field");
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match field {
-                "id" => named = Some(value),
-                "event" => kind = value,
-                "data" => data.push(value),
-                "retry" | "" => {}
-                _ => panic!("what is {line}"),
-            }
-        }
-        let data = data.join("\n");
+        let (named, kind, data) = event_fields(event);
         if let Some(id) = named {
             self.ids.push(id.to_owned());
             if let Some(earlier) = self.events.insert(id.to_owned(), data.clone()) {
@@ -372,14 +361,31 @@ impl World<'_> {
 /// Makes a request one that its head alone refuses. Returns the status.
 fn spoil(how: u32, method: &mut &str, path: &mut &str, headers: &mut Vec<(&str, &[u8])>) -> u16 {
     match how % 6 {
-        0 => headers.push(("origin", b"http://elsewhere.example")),
-        1 => headers.push(("host", b"elsewhere.example")),
-        2 => *path = "/other",
-        3 => *method = "PUT",
-        4 => headers[0] = ("content-type", b"text/plain"),
-        _ => headers.extend([("mcp-protocol-version", &b"2026-07-28"[..]), ("mcp-protocol-version", b"2025-11-25")]),
+        0 => {
+            headers.push(("origin", b"http://elsewhere.example"));
+            403
+        }
+        1 => {
+            headers.push(("host", b"elsewhere.example"));
+            403
+        }
+        2 => {
+            *path = "/other";
+            404
+        }
+        3 => {
+            *method = "PUT";
+            405
+        }
+        4 => {
+            headers[0] = ("content-type", b"text/plain");
+            415
+        }
+        _ => {
+            headers.extend([("mcp-protocol-version", &b"2026-07-28"[..]), ("mcp-protocol-version", b"2025-11-25")]);
+            400
+        }
     }
-    [403, 403, 404, 405, 415, 400][how as usize % 6]
 }
 
 /// Runs the operations. The last byte chooses options and the end, so that an input that was found before they were there still

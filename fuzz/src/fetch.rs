@@ -51,6 +51,7 @@ struct Outcome {
     result: std::result::Result<(u16, Vec<u8>), FailureReason>,
 }
 
+/// Makes the bytes of a connection: a response, in one of four cases damaged.
 fn sent(u: &mut Unstructured<'_>) -> Result<Sent> {
     let status = *u.choose(&[200, 200, 200, 201, 204, 301, 302, 303, 304, 307, 308, 300, 401, 404, 500])?;
     let (location, _) = *u.choose(&LOCATIONS)?;
@@ -102,6 +103,7 @@ fn sent(u: &mut Unstructured<'_>) -> Result<Sent> {
     Ok(Sent { bytes, end: *u.choose(&[End::Closed, End::Closed, End::Failed, End::Silent])?, meant })
 }
 
+/// Runs an exchange whose bytes are sent and received in pieces of these lengths, again and again from the first.
 fn exchange(request: &FetchRequest<'_>, limits: FetchLimits, connections: &[Sent], cuts: &[usize]) -> Outcome {
     let mut fetch = Fetch::growing(request, limits, 0).expect("it can be sent");
     let (mut targets, mut cuts) = (Vec::new(), cuts.iter().cycle());
@@ -197,7 +199,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let whole = exchange(&request, limits, &connections, &[usize::MAX]);
     for cuts in [&cuts[..], &[1]] {
         let cut = exchange(&request, limits, &connections, cuts);
-        // Which error a damaged head has depends on how much of it has come when it is judged.
+        // A damaged head fails either way, with another error if less of it has arrived when it is parsed.
         if is_damaged && cut.result.is_err() && whole.result.is_err() {
             assert_eq!(cut.targets, whole.targets);
         } else {

@@ -22,6 +22,7 @@ use mcp_sansio_http::endpoint::{
 use mcp_sansio_http::fleet::{Arrival, Engine, FleetLimits, ProcessTag, Recipients};
 use mcp_sansio_http::seal::HmacSeal;
 
+use crate::event_fields;
 use crate::service::{PROMPTS, RESOURCES, State, TEMPLATES, ask, later, message, now, source, stream};
 
 const LIMITS: FleetLimits = FleetLimits {
@@ -352,19 +353,7 @@ impl World<'_> {
 
     /// Takes an event, where the one before it had this id; returns its own, if it has one.
     fn event(&mut self, event: &str, client: &Client, before: Option<String>) -> Option<String> {
-        let (mut id, mut kind, mut data) = (None, "", Vec::new());
-        for line in event.lines().filter(|line| !line.is_empty()) {
-            let (field, value) = line.split_once(':').expect("a field");
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match field {
-                "id" => id = Some(value),
-                "event" => kind = value,
-                "data" => data.push(value),
-                "retry" | "" => {}
-                _ => panic!("what is {line:?}"),
-            }
-        }
-        let data = data.join("\n");
+        let (id, kind, data) = event_fields(event);
         if let Some(id) = id {
             keep(&mut self.events, (id.to_owned(), client.clone()));
             self.compare(id, &data, before.as_deref());
@@ -388,7 +377,7 @@ impl World<'_> {
         id.map(str::to_owned)
     }
 
-    /// Compares an event with what has come under its id, and its number with the one before it.
+    /// Checks that an id always names the same message, and that its number follows that of the event before it.
     fn compare(&mut self, id: &str, data: &str, before: Option<&str>) {
         // An answer in place of one that is lost.
         if self.is_forged || data.is_empty() || data.contains(" has ended") {

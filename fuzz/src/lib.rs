@@ -209,6 +209,23 @@ fn events(stream: &[u8], size: usize, step: usize) -> Events {
     (seen, decoder.last_id().to_owned(), decoder.retry())
 }
 
+/// Returns the id, the name and the data of an event that a server has written; panics on a field that servers do not write.
+fn event_fields(event: &str) -> (Option<&str>, &str, String) {
+    let (mut id, mut kind, mut data) = (None, "", Vec::new());
+    for line in event.lines().filter(|line| !line.is_empty()) {
+        let (field, value) = line.split_once(':').expect("a field");
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "id" => id = Some(value),
+            "event" => kind = value,
+            "data" => data.push(value),
+            "retry" | "" => {}
+            _ => panic!("what is {line:?}"),
+        }
+    }
+    (id, kind, data.join("\n"))
+}
+
 /// Checks a client over HTTP against any server and network: each request has exactly one outcome, messages are
 /// JSON, nothing runs without end, and nothing is left at the end. Checks single exchanges against any server and a model: they do not
 /// depend on the pieces, and go to no other origin.

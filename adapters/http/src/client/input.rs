@@ -76,7 +76,7 @@ impl<'m> Input<'m> {
         match Reply::parse(all, self.from)? {
             None if whole => Err(FailureReason::TooLarge),
             None => Ok(None),
-            // Also one that arrives at once.
+            // The limit holds however much of the head arrives at once.
             Some(reply) if reply.head.end - self.from > most => Err(FailureReason::TooLarge),
             Some(reply) => {
                 self.from = reply.head.end;
