@@ -211,8 +211,19 @@ impl<'a> Raw<'a> {
         self.kind() == JsonKind::Number && is_whole(self.0)
     }
 
-    /// Compares two numbers exactly as written. `None` if one of them is not a number.
-    pub(crate) fn compare(&self, other: Raw<'_>) -> Option<core::cmp::Ordering> {
+    /// Compares two numbers as they are written, without a rounding to binary: by their first 19 digits, which is more than
+    /// an `f64` has. `None` if one of them is not a number.
+    ///
+    /// ```
+    /// use core::cmp::Ordering;
+    /// use mcp_sansio::json::Raw;
+    /// let compare = |a, b| Raw::constant(a).compare(Raw::constant(b));
+    /// assert_eq!(compare("9007199254740993", "9007199254740992"), Some(Ordering::Greater));
+    /// assert_eq!(compare("1.0", "10e-1"), Some(Ordering::Equal));
+    /// assert_eq!(compare("1", "\"1\""), None);
+    /// ```
+    #[must_use]
+    pub fn compare(&self, other: Raw<'_>) -> Option<core::cmp::Ordering> {
         Some(self.number()?.compare(&other.number()?))
     }
 

@@ -19,8 +19,12 @@
 //! `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `allOf`, `anyOf`, `oneOf`, `not`, `if`,
 //! `then`, `else`, and `$ref` to a place in the same document. The others that may refuse a value ([`IGNORED`]) are not:
 //! [`SchemaReport::ignored`] names those that the schema has. There are no regular expressions here.
+//!
+//! Numbers are compared as they are written, by their first 19 digits. What is read of a schema and a value has a limit,
+//! [`SchemaLimits::steps`]: both may come from a server that means harm.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use mcp_sansio::json::{JsonKind, Raw};
@@ -44,13 +48,54 @@ pub const IGNORED: [&str; 12] = [
     "unevaluatedProperties",
 ];
 
+/// The keywords that [`check`] looks at.
+const KEYWORDS: [&str; 33] = [
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "dependentRequired",
+    "else",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "required",
+    "then",
+    "type",
+    "uniqueItems",
+];
+
+/// The bytes that a step of [`SchemaLimits::steps`] reads.
+const STEP: usize = 512;
+
 /// Limits of [`check`]. A schema may come from a server that means harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SchemaLimits {
-    /// Most mismatches in a report. Default: 8.
+    /// Most mismatches in a report, at least 1. Default: 8.
     pub mismatches: usize,
-    /// Most applications of a schema to a value, and comparisons of values. Default: 100,000.
+    /// Most steps. An application of a schema to a value takes one, and so does a comparison of two values, and one more for each
+    /// 512 bytes that both have. Default: 100,000.
     pub steps: usize,
     /// Deepest nesting of applications, references included. Default: 128.
     pub depth: usize,
@@ -118,10 +163,11 @@ impl SchemaReport {
 /// Checks `value` against `schema`. Both are whole documents.
 #[must_use]
 pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaReport {
-    let mut check = Check { root: schema, limits, steps: 0, ignored: BTreeSet::new(), is_incomplete: false };
+    let most = limits.mismatches.max(1);
+    let mut check = Check { root: schema, limits, most, steps: 0, ignored: BTreeSet::new(), is_incomplete: false };
     let mut mismatches = Vec::new();
     check.apply(schema, value, &mut String::new(), 0, &mut mismatches);
-    mismatches.truncate(limits.mismatches);
+    mismatches.truncate(most);
     let dialect = dialect(schema);
     let is_incomplete = check.is_incomplete || dialect.is_some();
     SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), dialect, is_incomplete }
@@ -135,9 +181,52 @@ fn dialect(schema: Raw<'_>) -> Option<String> {
     (named.strip_suffix('#').unwrap_or(&named) != DIALECT).then_some(named)
 }
 
+/// The keywords of a schema, read in one pass: it may be long, and is applied to many values.
+struct Keywords<'s>([Option<Raw<'s>>; KEYWORDS.len()]);
+
+impl<'s> Keywords<'s> {
+    /// Reads a schema; notes its keywords of [`IGNORED`].
+    fn read(schema: Raw<'s>, ignored: &mut BTreeSet<&'static str>) -> Self {
+        let mut values = [None; KEYWORDS.len()];
+        for (key, value) in schema.members() {
+            if let Some((_, place)) = KEYWORDS.iter().zip(&mut values).find(|(name, _)| key.eq_str(name)) {
+                *place = Some(value);
+            }
+            ignored.extend(IGNORED.iter().filter(|name| key.eq_str(name)));
+        }
+        Keywords(values)
+    }
+
+    fn get(&self, name: &str) -> Option<Raw<'s>> {
+        KEYWORDS.iter().zip(self.0).find(|(keyword, _)| **keyword == name).and_then(|(_, value)| value)
+    }
+
+    /// Returns the items of a keyword.
+    fn list(&self, name: &str) -> impl Iterator<Item = Raw<'s>> + use<'s> {
+        self.get(name).into_iter().flat_map(|items| items.items())
+    }
+
+    /// Returns the members of a keyword.
+    fn members(&self, name: &str) -> impl Iterator<Item = (String, Raw<'s>)> + use<'s> {
+        self.get(name).into_iter().flat_map(members)
+    }
+}
+
+/// Returns the texts of an array.
+fn texts(list: Raw<'_>) -> impl Iterator<Item = String> {
+    list.items().filter_map(|name| name.text()).map(|name| name.to_string())
+}
+
+/// Returns the members of an object, with their names decoded.
+fn members(object: Raw<'_>) -> impl Iterator<Item = (String, Raw<'_>)> {
+    object.members().map(|(name, value)| (name.to_string(), value))
+}
+
 struct Check<'s> {
     root: Raw<'s>,
     limits: &'s SchemaLimits,
+    /// Most mismatches.
+    most: usize,
     steps: usize,
     ignored: BTreeSet<&'static str>,
     is_incomplete: bool,
@@ -145,14 +234,10 @@ struct Check<'s> {
 
 type Mismatches = Vec<SchemaMismatch>;
 
-fn list<'a>(schema: Raw<'a>, key: &str) -> impl Iterator<Item = Raw<'a>> + use<'a> {
-    schema.get(key).into_iter().flat_map(|items| items.items())
-}
-
 impl<'s> Check<'s> {
-    /// Counts a step. `false` at the limit.
-    fn step(&mut self) -> bool {
-        self.steps += 1;
+    /// Counts one step, and one more for each [`STEP`] bytes that it reads. `false` at the limit.
+    fn step(&mut self, bytes: usize) -> bool {
+        self.steps = self.steps.saturating_add(1 + bytes / STEP);
         let goes_on = self.has_steps();
         self.is_incomplete |= !goes_on;
         goes_on
@@ -163,8 +248,13 @@ impl<'s> Check<'s> {
         self.steps <= self.limits.steps
     }
 
+    /// Returns whether there are as many mismatches as are reported.
+    const fn is_full(&self, found: &Mismatches) -> bool {
+        found.len() >= self.most
+    }
+
     fn apply(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
-        if found.len() >= self.limits.mismatches || !self.step() {
+        if self.is_full(found) || !self.step(schema.as_bytes().len().saturating_add(value.as_bytes().len())) {
             return;
         }
         if depth > self.limits.depth {
@@ -174,37 +264,36 @@ impl<'s> Check<'s> {
         if schema.bool() == Some(false) {
             return tell(found, path, format!("{} where the schema allows none", kind_of(value)));
         }
-        for (key, _) in schema.members() {
-            self.ignored.extend(IGNORED.iter().filter(|name| key.eq_str(name)));
-        }
+        let schema = Keywords::read(schema, &mut self.ignored);
         if let Some(pointer) = schema.get("$ref").and_then(|pointer| pointer.text()) {
             match self.at(&pointer.to_string()) {
                 Some(target) => self.apply(target, value, path, depth + 1, found),
                 None => self.is_incomplete = true,
             }
         }
-        if !types(schema, value, path, found) {
+        if !types(&schema, value, path, found) {
             return;
         }
-        self.values(schema, value, path, found);
+        self.values(&schema, value, path, found);
         match value.kind() {
-            JsonKind::Object => self.object(schema, value, path, depth, found),
-            JsonKind::Array => self.array(schema, value, path, depth, found),
-            JsonKind::String => text(schema, value, path, found),
-            JsonKind::Number => number(schema, value, path, found),
+            JsonKind::Object => self.object(&schema, value, path, depth, found),
+            JsonKind::Array => self.array(&schema, value, path, depth, found),
+            JsonKind::String => text(&schema, value, path, found),
+            JsonKind::Number => number(&schema, value, path, found),
             JsonKind::Bool | JsonKind::Null => {}
         }
-        self.combined(schema, value, path, depth, found);
+        self.combined(&schema, value, path, depth, found);
     }
 
-    /// Follows a JSON pointer into the document.
-    fn at(&self, pointer: &str) -> Option<Raw<'s>> {
-        let pointer = pointer.strip_prefix('#')?;
+    /// Follows a JSON pointer into the document. `None` if it leads elsewhere, or at the limit of steps.
+    fn at(&mut self, pointer: &str) -> Option<Raw<'s>> {
+        let pointer = decoded(pointer.strip_prefix('#')?)?;
         let mut at = self.root;
         for key in pointer.split('/').skip(1) {
             let key = key.replace("~1", "/").replace("~0", "~");
+            self.step(at.as_bytes().len()).then_some(())?;
             at = match at.kind() {
-                JsonKind::Array => at.items().nth(key.parse().ok()?)?,
+                JsonKind::Array => at.items().nth(index_of(&key)?)?,
                 _ => at.get(&key)?,
             };
         }
@@ -212,7 +301,7 @@ impl<'s> Check<'s> {
     }
 
     /// `enum` and `const`.
-    fn values(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+    fn values(&mut self, schema: &Keywords<'s>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
         if let Some(choices) = schema.get("enum") {
             let one = choices.items().any(|choice| self.same(choice, value));
             if !one && self.has_steps() {
@@ -229,49 +318,44 @@ impl<'s> Check<'s> {
 
     /// Compares two values as JSON Schema does: 1 is 1.0, and members have no order.
     fn same(&mut self, a: Raw<'_>, b: Raw<'_>) -> bool {
-        if !self.step() || a.kind() != b.kind() {
+        if !self.step(a.as_bytes().len().saturating_add(b.as_bytes().len())) || a.kind() != b.kind() {
             return false;
         }
         match a.kind() {
             JsonKind::String => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
-            JsonKind::Number => a.as_bytes() == b.as_bytes() || as_f64(a) == as_f64(b),
+            JsonKind::Number => a.compare(b) == Some(Ordering::Equal),
             JsonKind::Bool | JsonKind::Null => a.as_bytes() == b.as_bytes(),
             JsonKind::Array => {
                 a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| self.same(a, b))
             }
             JsonKind::Object => {
-                a.members().count() == b.members().count()
-                    && a.members().all(|(key, a)| b.get(&key.to_string()).is_some_and(|b| self.same(a, b)))
+                let (a, b): (BTreeMap<_, _>, BTreeMap<_, _>) = (members(a).collect(), members(b).collect());
+                a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| self.same(*a, *b)))
             }
         }
     }
 
-    fn object(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
-        for name in list(schema, "required").filter_map(|name| name.text()) {
-            let name = name.to_string();
-            if value.get(&name).is_none() {
-                tell(found, path, format!("no member `{name}`, which is required"));
-            }
-        }
-        for (name, needs) in schema.get("dependentRequired").into_iter().flat_map(|names| names.members()) {
-            let name = name.to_string();
-            for other in needs.items().filter_map(|other| other.text()).map(|other| other.to_string()) {
-                if value.get(&name).is_some() && value.get(&other).is_none() {
-                    tell(found, path, format!("no member `{other}`, which is required with `{name}`"));
-                }
-            }
-        }
-        count(schema, "minProperties", "maxProperties", value.members().count(), "members", path, found);
-        let properties = schema.get("properties");
+    fn object(
+        &mut self,
+        schema: &Keywords<'s>,
+        value: Raw<'_>,
+        path: &mut String,
+        depth: usize,
+        found: &mut Mismatches,
+    ) {
+        let have: BTreeMap<String, Raw<'_>> = members(value).collect();
+        self.required(schema, &have, path, found);
+        count(schema, "minProperties", "maxProperties", have.len(), "members", path, found);
+        let properties: BTreeMap<String, Raw<'s>> = schema.members("properties").collect();
         // A pattern may allow a name that `properties` does not have.
         let more = schema.get("additionalProperties").filter(|_| schema.get("patternProperties").is_none());
-        for (name, member) in value.members() {
-            let name = name.to_string();
-            let of = properties.and_then(|properties| properties.get(&name));
-            if of.is_none() && more.is_some_and(|more| more.bool() == Some(false)) {
-                let known: Vec<String> =
-                    properties.into_iter().flat_map(|p| p.members()).map(|(n, _)| n.to_string()).collect();
-                tell(found, path, format!("unknown member `{name}`, expected {}", names_of(&known)));
+        for (name, member) in members(value) {
+            let of = properties.get(&name).copied();
+            if self.is_full(found) {
+                return;
+            } else if of.is_none() && more.is_some_and(|more| more.bool() == Some(false)) {
+                let known = names_of(schema.members("properties").map(|(name, _)| name));
+                tell(found, path, format!("unknown member `{name}`, expected {known}"));
             } else if let Some(schema) = of.or(more) {
                 let end = path.len();
                 path.push_str(if end == 0 { "" } else { "." });
@@ -282,32 +366,65 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn array(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+    /// `required` and `dependentRequired`.
+    fn required(&self, schema: &Keywords<'_>, have: &BTreeMap<String, Raw<'_>>, path: &str, found: &mut Mismatches) {
+        for name in schema.get("required").into_iter().flat_map(texts).filter(|name| !have.contains_key(name)) {
+            if self.is_full(found) {
+                return;
+            }
+            tell(found, path, format!("no member `{name}`, which is required"));
+        }
+        for (name, needs) in schema.members("dependentRequired").filter(|(name, _)| have.contains_key(name)) {
+            for other in texts(needs).filter(|other| !have.contains_key(other)) {
+                if self.is_full(found) {
+                    return;
+                }
+                tell(found, path, format!("no member `{other}`, which is required with `{name}`"));
+            }
+        }
+    }
+
+    fn array(
+        &mut self,
+        schema: &Keywords<'s>,
+        value: Raw<'_>,
+        path: &mut String,
+        depth: usize,
+        found: &mut Mismatches,
+    ) {
         count(schema, "minItems", "maxItems", value.items().count(), "items", path, found);
-        let mut prefix = list(schema, "prefixItems");
+        let mut prefix = schema.list("prefixItems");
         for (i, item) in value.items().enumerate() {
-            let Some(schema) = prefix.next().or_else(|| schema.get("items")) else { continue };
+            let Some(schema) = prefix.next().or_else(|| schema.get("items")) else { break };
             let end = path.len();
             path.push_str(&format!("[{i}]"));
             self.apply(schema, item, path, depth + 1, found);
             path.truncate(end);
         }
         if schema.get("uniqueItems").and_then(|unique| unique.bool()) == Some(true) {
-            let items: Vec<Raw<'_>> = value.items().collect();
-            let twice = items.iter().enumerate().find_map(|(i, item)| {
-                let first = items.iter().take(i).position(|other| self.same(*other, *item))?;
-                Some((first, i))
-            });
-            if let Some((first, second)) = twice {
-                tell(found, path, format!("items {first} and {second} are the same, expected all to differ"));
-            }
+            self.unique(value, path, found);
         }
         if let Some(contains) = schema.get("contains") {
             let hits = value.items().filter(|item| self.fits(contains, *item, depth)).count();
-            let least = schema.get("minContains").and_then(|least| least.u64()).unwrap_or(1);
-            let most = schema.get("maxContains").and_then(|most| most.u64()).unwrap_or(u64::MAX);
-            if !(least..=most).contains(&(hits as u64)) && !self.is_incomplete {
-                tell(found, path, format!("{hits} items are as `contains` says, expected at least {least}"));
+            let unit = "items are as `contains` says";
+            if !self.is_incomplete {
+                count(schema, "minContains", "maxContains", hits, unit, path, found);
+                if hits == 0 && schema.get("minContains").and_then(|least| least.u64()).is_none() {
+                    tell(found, path, format!("0 {unit}, expected at least 1"));
+                }
+            }
+        }
+    }
+
+    /// `uniqueItems`.
+    fn unique(&mut self, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+        let items: Vec<Raw<'_>> = value.items().collect();
+        for (second, item) in items.iter().enumerate() {
+            if !self.has_steps() {
+                return;
+            }
+            if let Some(first) = items.iter().take(second).position(|other| self.same(*other, *item)) {
+                return tell(found, path, format!("items {first} and {second} are the same, expected all to differ"));
             }
         }
     }
@@ -320,19 +437,29 @@ impl<'s> Check<'s> {
     }
 
     /// `allOf`, `anyOf`, `oneOf`, `not`, `if`.
-    fn combined(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
-        for part in list(schema, "allOf") {
+    fn combined(
+        &mut self,
+        schema: &Keywords<'s>,
+        value: Raw<'_>,
+        path: &mut String,
+        depth: usize,
+        found: &mut Mismatches,
+    ) {
+        for part in schema.list("allOf") {
             self.apply(part, value, path, depth + 1, found);
         }
         for key in ["anyOf", "oneOf"] {
-            let options: Vec<Raw<'s>> = list(schema, key).collect();
+            let options: Vec<Raw<'s>> = schema.list(key).collect();
             let fit = options.iter().filter(|option| self.fits(**option, value, depth)).count();
             if self.is_incomplete || options.is_empty() {
                 continue;
             }
+            let has_type = |option: &&Raw<'s>| {
+                types(&Keywords::read(**option, &mut BTreeSet::new()), value, path, &mut Vec::new())
+            };
             match fit {
                 // The option of the same type says best what is wrong.
-                0 => match options.iter().find(|option| types(**option, value, path, &mut Vec::new())) {
+                0 => match options.iter().find(has_type) {
                     Some(option) => self.apply(*option, value, path, depth + 1, found),
                     None => tell(found, path, format!("{} fits none of `{key}`", kind_of(value))),
                 },
@@ -355,15 +482,32 @@ impl<'s> Check<'s> {
     }
 }
 
+/// Reads a place in an array: digits without zeros before them.
+fn index_of(key: &str) -> Option<usize> {
+    key.parse().ok().filter(|index: &usize| index.to_string() == key)
+}
+
+/// Decodes `%41` in a fragment. `None` if the result is not UTF-8.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = byte.and_then(|_| after.get(2..)).unwrap_or(after);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 fn tell(found: &mut Mismatches, path: &str, reason: String) {
     found.push(SchemaMismatch { path: path.into(), reason });
 }
 
 /// `type`. Returns `false` if the value has another one.
-fn types(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) -> bool {
+fn types(schema: &Keywords<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) -> bool {
     let Some(named) = schema.get("type") else { return true };
-    let names: Vec<String> =
-        named.text().into_iter().chain(named.items().filter_map(|name| name.text())).map(|n| n.to_string()).collect();
+    let names: Vec<String> = named.text().map(|name| name.to_string()).into_iter().chain(texts(named)).collect();
     let is = |name: &String| match (name.as_str(), value.kind()) {
         ("integer", JsonKind::Number) => value.is_whole(),
         (name, kind) => name == name_of(kind),
@@ -371,43 +515,49 @@ fn types(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) ->
     if names.is_empty() || names.iter().any(is) {
         return true;
     }
-    tell(found, path, format!("{}, expected {}", kind_of(value), names.join(" or ")));
+    let shown = names.get(..NAMES).unwrap_or(&names).join(" or ");
+    tell(found, path, format!("{}, expected {shown}", kind_of(value)));
     false
 }
 
-fn text(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+fn text(schema: &Keywords<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
     if schema.get("minLength").is_some() || schema.get("maxLength").is_some() {
         let length = value.text().map_or(0, |text| text.chars().count());
         count(schema, "minLength", "maxLength", length, "characters", path, found);
     }
 }
 
-fn number(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
-    let number = as_f64(value);
-    type Holds = fn(f64, f64) -> bool;
+fn number(schema: &Keywords<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+    type Holds = fn(Ordering) -> bool;
     let rules: [(&str, &str, Holds); 4] = [
-        ("minimum", "at least", |value, bound| value >= bound),
-        ("maximum", "at most", |value, bound| value <= bound),
-        ("exclusiveMinimum", "more than", |value, bound| value > bound),
-        ("exclusiveMaximum", "less than", |value, bound| value < bound),
+        ("minimum", "at least", Ordering::is_ge),
+        ("maximum", "at most", Ordering::is_le),
+        ("exclusiveMinimum", "more than", Ordering::is_gt),
+        ("exclusiveMaximum", "less than", Ordering::is_lt),
     ];
     for (key, words, holds) in rules {
-        if let Some(bound) = schema.get(key).filter(|bound| bound.kind() == JsonKind::Number)
-            && !holds(number, as_f64(bound))
+        if let Some(bound) = schema.get(key)
+            && value.compare(bound).is_some_and(|order| !holds(order))
         {
-            tell(found, path, format!("{}, expected {words} {bound}", short(value)));
+            tell(found, path, format!("{}, expected {words} {}", short(value), short(bound)));
         }
     }
     if let Some(step) = schema.get("multipleOf").filter(|step| step.kind() == JsonKind::Number) {
-        let parts = number / as_f64(step);
-        // 0.3 is a multiple of 0.1, though their quotient is not whole in binary.
-        if parts.is_finite() && (parts - parts.round()).abs() > 1e-9 * parts.abs().max(1.0) {
-            tell(found, path, format!("{}, expected a multiple of {step}", short(value)));
+        let is_multiple = match value.i64().zip(step.i64()) {
+            Some((value, step)) => value.checked_rem(step).is_none_or(|rest| rest == 0),
+            None => {
+                let parts = as_f64(value) / as_f64(step);
+                // 0.3 is a multiple of 0.1, though their quotient is not whole in binary.
+                !parts.is_finite() || (parts - parts.round()).abs() <= 1e-9 * parts.abs().max(1.0)
+            }
+        };
+        if !is_multiple {
+            tell(found, path, format!("{}, expected a multiple of {}", short(value), short(step)));
         }
     }
 }
 
-fn count(schema: Raw<'_>, least: &str, most: &str, have: usize, unit: &str, path: &str, found: &mut Mismatches) {
+fn count(schema: &Keywords<'_>, least: &str, most: &str, have: usize, unit: &str, path: &str, found: &mut Mismatches) {
     let bound = |key: &str| schema.get(key).and_then(|bound| bound.u64());
     if let Some(least) = bound(least).filter(|least| (have as u64) < *least) {
         tell(found, path, format!("{have} {unit}, expected at least {least}"));
@@ -455,10 +605,11 @@ fn short(value: Raw<'_>) -> String {
 /// The most names in a message.
 const NAMES: usize = 12;
 
-fn names_of(names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
-    if names.len() > NAMES {
-        shown.push(format!("{} more", names.len() - NAMES));
+fn names_of(mut names: impl Iterator<Item = String>) -> String {
+    let mut shown: Vec<String> = names.by_ref().take(NAMES).map(|name| format!("`{name}`")).collect();
+    let left = names.count();
+    if left > 0 {
+        shown.push(format!("{left} more"));
     }
     if shown.is_empty() { "no members".into() } else { format!("one of {}", shown.join(", ")) }
 }
@@ -579,8 +730,8 @@ mod tests {
     // spec: B058 B060
     #[test]
     fn references_out_of_the_document_are_reported() {
-        for reference in ["http://x/y", "y", "#y", "#/$defs/y"] {
-            let schema = format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#);
+        for reference in ["http://x/y", "y", "#y", "#/$defs/y", "#/allOf/00", "#/allOf/+0", "#/allOf/1", "#/%C3"] {
+            let schema = format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}},"allOf":[true]}}"#);
             let report = check(raw(&schema), raw(r#"{"a":1}"#), &SchemaLimits::DEFAULT);
             assert!(report.fits() && report.is_incomplete, "{reference}: {report:?}");
         }
@@ -625,6 +776,38 @@ mod tests {
         assert!(check(raw(three), raw("[[1]]"), &limits).is_incomplete);
     }
 
+    /// Takes no more than its steps for a schema that is long for each of many values, for many names, and for values that must differ.
+    #[test]
+    fn long_schemas_and_values_end() {
+        let many = |item: &dyn Fn(u32) -> String, count: u32| (0..count).map(item).collect::<Vec<_>>().join(",");
+        let comment = "x".repeat(1 << 20);
+        let values = format!("[{}]", many(&|_| "[]".to_owned(), 100_000));
+        for pointer in ["#".to_owned(), format!("#{}", "/items".repeat(9))] {
+            let schema = format!(r#"{{"$comment":"{comment}","items":{{"$ref":"{pointer}"}}}}"#);
+            assert!(check(raw(&schema), raw(&values), &SchemaLimits::DEFAULT).is_incomplete);
+        }
+        let numbers = format!("[{}]", many(&|n| n.to_string(), 200_000));
+        let report = check(raw(r#"{"uniqueItems":true}"#), raw(&numbers), &SchemaLimits::DEFAULT);
+        assert!(report.fits() && report.is_incomplete);
+        // Each name is looked up once.
+        let names = many(&|n| format!("\"{n}\""), 100_000);
+        let members = many(&|n| format!("\"{n}\":{{}}"), 100_000);
+        let schema = format!(
+            r#"{{"required":[{names}],"dependentRequired":{{"0":[{names}]}},"properties":{{{members}}},"additionalProperties":false}}"#
+        );
+        let limits = SchemaLimits::DEFAULT.steps(1_000_000);
+        let (schema, value) = (raw(&schema), format!("{{{members}}}"));
+        let report = check(schema, raw(&value), &limits);
+        assert!(report.fits() && !report.is_incomplete);
+        let others = format!("{{{}}}", many(&|n| format!("\"x{n}\":{{}}"), 100_000));
+        assert_eq!(check(schema, raw(&others), &limits).mismatches.len(), 8);
+        let constant = format!(r#"{{"const":{value}}}"#);
+        let report = check(raw(&constant), raw(&value), &limits);
+        assert!(report.fits() && !report.is_incomplete);
+        // At least one mismatch is looked for.
+        assert!(!check(raw("false"), raw("1"), &SchemaLimits::DEFAULT.mismatches(0)).fits());
+    }
+
     /// No step is taken after the last mismatch that is reported.
     #[test]
     fn it_ends_at_the_last_mismatch() {
@@ -651,6 +834,8 @@ mod tests {
             ("true", "true", &["false", "null", "1", "\"true\""]),
             ("null", "null", &["false", "0", "\"null\"", "[]"]),
             ("1", "1.0", &["2", "-1", "true", "\"1\""]),
+            // Some numbers are one in binary.
+            ("9007199254740993", "9007199254740993.0", &["9007199254740992", "9007199254740993.1"]),
             (r#""a""#, r#""\u0061""#, &[r#""b""#, r#""aa""#, "1", "[]"]),
         ] {
             let schemas = [format!(r#"{{"const":{constant}}}"#), format!(r#"{{"enum":[{constant}]}}"#)];
@@ -709,7 +894,7 @@ mod tests {
             (
                 r#"{"contains":{"const":1},"maxContains":1}"#,
                 "[1,1]",
-                &["2 items are as `contains` says, expected at least 1"],
+                &["2 items are as `contains` says, expected at most 1"],
             ),
             (
                 r#"{"contains":{"const":1},"minContains":2}"#,
@@ -719,6 +904,7 @@ mod tests {
             (r#"{"minimum":2,"multipleOf":3}"#, "1", &["1, expected at least 2", "1, expected a multiple of 3"]),
             (r#"{"multipleOf":1}"#, "2e-9", &["2e-9, expected a multiple of 1"]),
             (r#"{"multipleOf":10}"#, "15", &["15, expected a multiple of 10"]),
+            (r#"{"multipleOf":2}"#, "9007199254740993", &["9007199254740993, expected a multiple of 2"]),
             (r#"{"if":{"type":"number"},"else":{"maxLength":0}}"#, "\"a\"", &["1 characters, expected at most 0"]),
             (r#"{"oneOf":[{"type":"null"},{"minimum":2}]}"#, "1", &["1, expected at least 2"]),
             (
@@ -732,6 +918,12 @@ mod tests {
                 &["[2]: a number, expected null"],
             ),
             (r##"{"$defs":{"~1":{"type":"null"}},"$ref":"#/$defs/~01"}"##, "1", &["a number, expected null"]),
+            (r##"{"$defs":{"\u00e9%":{"type":"null"}},"$ref":"#/$defs/%C3%A9%"}"##, "1", &["a number, expected null"]),
+            (
+                r#"{"minimum":9007199254740993}"#,
+                "9007199254740992",
+                &["9007199254740992, expected at least 9007199254740993"],
+            ),
         ] {
             assert_eq!(told(schema, value), words, "{schema} {value}");
         }
