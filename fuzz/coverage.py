@@ -51,6 +51,7 @@ MEANT = {
     "tasks": ["adapters/tasks/src/", "!adapters/tasks/src/client/", "!adapters/tasks/src/receiver.rs", "!adapters/tasks/src/elsewhere.rs",
               "!adapters/tasks/src/legacy.rs", "!adapters/tasks/src/waiters.rs", "!adapters/tasks/src/response.rs"],
     "skills": ["adapters/skills/src/"],
+    "schema": ["adapters/host/src/schema.rs"],
 }
 
 

@@ -17,6 +17,17 @@ const SERVER: &str = "https://h.example/mcp";
 /// The hosts of authorization servers; the last one is the server itself.
 const HOSTS: [&str; 3] = ["a.example", "b.example", "h.example"];
 const FETCHES: u8 = 12;
+/// Hosts of this machine and of private networks; nothing may go there.
+const NEAR: [&str; 8] = [
+    "[::1]",
+    "[fd00::1]",
+    "[::ffff:10.0.0.1]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[2002:7f00:1::]",
+    "127.1",
+    "localhost",
+    "10.0.0.1",
+];
 
 /// A key that signs everything alike.
 struct Key;
@@ -49,9 +60,16 @@ struct World {
     used: BTreeSet<String>,
     /// Steps since the flow began.
     steps: u32,
+    /// Registrations that were refused since the flow began.
+    refused: BTreeSet<String>,
 }
 
 impl World {
+    fn begin(&mut self) {
+        self.steps = 0;
+        self.refused.clear();
+    }
+
     fn with<R>(
         &mut self,
         auth: &mut Authorization,
@@ -144,6 +162,7 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
             "{\"error\":\"use_dpop_nonce\"}",
             "{\"error\":\"invalid_grant\"}",
             "<html>",
+            "{\"error\":\"invalid_client_metadata\"}",
         ];
         return Ok((status, (*u.choose(&bodies)?).to_owned()));
     }
@@ -154,8 +173,10 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
         if u.ratio(1, 6)? {
             return Ok((404, String::new()));
         }
-        let resource = if u.ratio(1, 40)? { "https://evil.example/mcp" } else { SERVER };
-        let issuer = u.choose(&HOSTS)?;
+        let odd = if u.ratio(1, 40)? { Some(u.choose_index(NEAR.len() + 1)?) } else { None };
+        let resource = if odd == Some(NEAR.len()) { "https://evil.example/mcp" } else { SERVER };
+        let near = odd.and_then(|odd| NEAR.get(odd));
+        let issuer = near.unwrap_or(u.choose(&HOSTS)?);
         return Ok((
             200,
             format!(
@@ -169,7 +190,20 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
         }
         // The endpoints name the host that wrote the document, whatever it says about its issuer.
         let issuer = if u.ratio(1, 20)? { *u.choose(&HOSTS)? } else { host };
-        let at = if u.ratio(1, 8)? { "else.example" } else { host };
+        let mut methods = r#"["S256"]"#;
+        let mut at = host;
+        if u.ratio(1, 8)? {
+            at = match u.int_in_range(0..=3)? {
+                0 => "else.example",
+                1 => "[2606:2800::1]",
+                2 => *u.choose(&NEAR)?,
+                // Nobody may be sent there.
+                _ => {
+                    methods = *u.choose(&["[]", r#"["plain"]"#])?;
+                    "plain.example"
+                }
+            };
+        }
         let grants =
             u.choose(&["authorization_code", "client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer"])?;
         let grants = if u.ratio(1, 8)? { format!(r#","grant_types_supported":["{grants}"]"#) } else { String::new() };
@@ -184,7 +218,7 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
             200,
             format!(
                 r#"{{"issuer":"https://{issuer}","token_endpoint":"https://{at}/token/{host}","authorization_endpoint":"https://{at}/authorize/{host}",
-            "registration_endpoint":"https://{at}/register/{host}","revocation_endpoint":"https://{at}/revoke/{host}","code_challenge_methods_supported":["S256"]{grants}{more}}}"#
+            "registration_endpoint":"https://{at}/register/{host}","revocation_endpoint":"https://{at}/revoke/{host}","code_challenge_methods_supported":{methods}{grants}{more}}}"#
             ),
         ));
     }
@@ -192,11 +226,16 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
     let owner = url.rsplit('/').next().filter(|owner| owner.contains('.') || *owner == "idp").unwrap_or("h.example");
     if url.contains("/register") {
         let secret = if u.arbitrary()? { format!(r#","client_secret":"SEC-{owner}-{count}""#) } else { String::new() };
-        let method = *u.choose(&[
-            "",
-            r#","token_endpoint_auth_method":"client_secret_post""#,
-            r#","token_endpoint_auth_method":"none""#,
-        ])?;
+        let method = match u.int_in_range(0..=4)? {
+            0 => "",
+            1 => r#","token_endpoint_auth_method":"client_secret_post""#,
+            2 => r#","token_endpoint_auth_method":"none""#,
+            refused => {
+                let error = ["invalid_client_metadata", "invalid_redirect_uri"][refused - 3];
+                assert!(world.refused.insert(fetch.body().to_owned()), "a registration that was refused comes again");
+                return Ok((400, format!(r#"{{"error":"{error}"}}"#)));
+            }
+        };
         return Ok((201, format!(r#"{{"client_id":"ID-{owner}-{count}"{secret}{method}}}"#)));
     }
     if owner == "idp" {
@@ -214,7 +253,7 @@ fn check_request(world: &mut World, fetch: &FetchStep) {
     let url = fetch.url();
     assert!(url.starts_with("https://"), "{url}");
     let host = url.split('/').nth(2).unwrap_or_default();
-    assert!(!host.starts_with("10."), "{url}");
+    assert!(!NEAR.contains(&host), "{url}");
     let owner = url.rsplit('/').next().filter(|owner| owner.contains('.') || *owner == "idp").unwrap_or(host);
     let mut texts = vec![url.to_owned()];
     for (name, value) in fetch.headers() {
@@ -245,6 +284,8 @@ fn check_request(world: &mut World, fetch: &FetchStep) {
 /// Checks the URL that a person visits. Returns its `state`.
 fn check_visit(world: &mut World, url: &str) -> String {
     let (place, query) = url.split_once('?').expect("it has parameters");
+    let host = place.strip_prefix("https://").and_then(|place| place.split('/').next()).expect("it is https");
+    assert!(!NEAR.contains(&host) && host != "plain.example", "{url}");
     let last = place.rsplit('/').next().unwrap_or_default();
     let owner = if last.contains('.') { last } else { "h.example" };
     let all: Vec<_> = fields(query).collect();
@@ -305,6 +346,9 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
             1 => generation = check_credentials(u, &mut world, &mut auth)?,
             2 => {
                 let idle = !matches!(auth.step(), Step::Fetch(_) | Step::Visit { .. });
+                if idle {
+                    world.begin();
+                }
                 let outcome = world.with(&mut auth, |auth, env| auth.prepare(env));
                 assert!(idle || outcome == Outcome::Wait);
             }
@@ -325,7 +369,8 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 let store = CredentialStore::from_json(text.as_bytes()).expect("it was written here");
                 assert_eq!(&store, auth.store());
                 auth = Authorization::new(config.clone(), SERVER, store).expect("the URLs are good");
-                (generation, world.steps) = (0, 0);
+                generation = 0;
+                world.begin();
             }
             _ => step(u, &mut world, &mut auth)?,
         }
@@ -380,11 +425,11 @@ fn step(u: &mut Unstructured<'_>, world: &mut World, auth: &mut Authorization) -
             return Ok(());
         }
         Step::Retry => {
-            world.steps = 0;
+            world.begin();
             return Ok(());
         }
         Step::Refused(error) => {
-            world.steps = 0;
+            world.begin();
             let shown = error.to_string();
             assert!(shown.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{shown}");
             return Ok(());

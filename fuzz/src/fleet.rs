@@ -51,7 +51,7 @@ const LIMITS: FleetLimits = FleetLimits {
     followed: 3,
 };
 const PLACES: EndpointLimits =
-    EndpointLimits { sessions: 4, streams: 6, log: 16_000, stream: 8_000, keep: 4_000, unread: 16 };
+    EndpointLimits { sessions: 4, streams: 4, log: 16_000, stream: 8_000, keep: 4_000, unread: 5 };
 /// The most bytes that the processes of a run and the driver have in memory, with all that is on its way.
 const MEMORY: usize = 512 << 10;
 /// The most that the driver keeps of each thing.
@@ -474,6 +474,8 @@ impl World<'_> {
                     1 => format!(r#"{{"jsonrpc":"2.0","id":{any},"error":{{"code":-1,"message":"m"}}}}"#),
                     2 => format!("{{\"jsonrpc\":\"2.0\",\r\n\n\"id\":{any},\"result\":{{}}}}"),
                     3 => r#"{"key":"1"}"#.to_owned(),
+                    // More than a process takes.
+                    4 if u.ratio(1, 3)? => message(u, 1_000 + any)? + &" ".repeat(LIMITS.relay_bytes),
                     4 => String::new(),
                     5 => String::from_utf8_lossy(u.bytes(u.len().min(12))?).into_owned(),
                     _ => message(u, 1_000 + any)?,
@@ -583,10 +585,13 @@ impl World<'_> {
                     }
                 }
                 2 => {
-                    record.extend_from_slice(&u.int_in_range(0..=9u32)?.to_be_bytes());
+                    let event = u.int_in_range(0..=9u32)?;
+                    record.extend_from_slice(&event.to_be_bytes());
                     let mut content = Vec::new();
                     self.field(u, b'm', &mut content)?;
                     record.extend_from_slice(&content[4..]);
+                    // Some are too many for the room of a stream.
+                    record.resize(record.len() + if event % 4 == 3 { 3_000 } else { 0 }, b' ');
                 }
                 _ => record.extend_from_slice(u.bytes(u.len().min(kind.into()))?),
             }

@@ -15,6 +15,7 @@ mod form;
 mod old_tasks;
 mod params;
 mod receiver;
+mod schema;
 mod service;
 mod skills;
 mod tasks;
@@ -35,7 +36,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 22] = [
+pub const TARGETS: [(&str, Body); 23] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -58,6 +59,7 @@ pub const TARGETS: [(&str, Body); 22] = [
     ("params", params),
     ("arguments", arguments),
     ("old_tasks", old_tasks),
+    ("schema", schema),
 ];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
@@ -428,6 +430,12 @@ pub fn arguments(data: &[u8]) {
     let _ = arguments::run(&mut Unstructured::new(data));
 }
 
+/// Checks the comparison of a value with a JSON Schema: what it says to its end is what a model over another JSON reader says, and
+/// what it says before that is true.
+pub fn schema(data: &[u8]) {
+    let _ = schema::run(data);
+}
+
 /// Checks tasks of 2025-11-25 against a model: each request sees its own tasks as they are, and each `tasks/result` is answered once.
 pub fn old_tasks(data: &[u8]) {
     let _ = old_tasks::run(&mut Unstructured::new(data));
@@ -648,6 +656,15 @@ mod tests {
         over_corpus("form", crate::form);
         over_noise(crate::form);
         over_changed_corpus("form", crate::form);
+    }
+
+    #[test]
+    fn schema() {
+        over_corpus("schema", crate::schema);
+        over_noise(crate::schema);
+        for seed in 1..4000u64 {
+            crate::schema(&noise(seed, 200));
+        }
     }
 
     #[test]
