@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio_host::schema::same;
 
-use crate::json::{compact, pretty, quote};
+use crate::json::{pretty, quote};
 
 /// The columns that a value may take on one line.
 const COLUMNS: usize = 80;
@@ -43,23 +44,6 @@ pub(crate) fn set(text: &str, path: &[&str], value: &str) -> Result<String, Stri
                 return Ok(insert(text, object, name, &value));
             }
         }
-    }
-}
-
-/// Compares two values; members in any order.
-pub(crate) fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
-    match (a.kind(), b.kind()) {
-        (JsonKind::Object, JsonKind::Object) => {
-            a.members().count() == b.members().count()
-                && a.members().all(|(key, a)| b.get(&key.to_string()).is_some_and(|b| same(a, b)))
-        }
-        (JsonKind::Array, JsonKind::Array) => {
-            a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| same(a, b))
-        }
-        _ => match (a.text(), b.text()) {
-            (Some(a), Some(b)) => a.same(&b),
-            _ => compact(a) == compact(b),
-        },
     }
 }
 

@@ -1,6 +1,8 @@
 //! Finds what some clients refuse in the tools of a server, though the protocol allows it: their models' interfaces have rules of their
 //! own for names and schemas.
 
+use std::collections::BTreeSet;
+
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::text::one_line;
@@ -30,7 +32,7 @@ pub(crate) fn tools(tools: &[Raw<'_>]) -> Vec<Warning> {
     if tools.len() > TOOLS {
         lint.warn("", format!("{} tools: some hosts offer their model at most {TOOLS}, others fewer", tools.len()));
     }
-    let mut names: Vec<String> = Vec::new();
+    let mut names = BTreeSet::new();
     for tool in tools {
         let name = tool.get("name").and_then(|name| name.text()).map(one_line).unwrap_or_default();
         lint.tool = name.clone();
@@ -43,7 +45,7 @@ pub(crate) fn tools(tools: &[Raw<'_>]) -> Vec<Warning> {
         if let Some(schema) = tool.get("outputSchema") {
             lint.root("outputSchema", schema);
         }
-        names.push(name);
+        names.insert(name);
     }
     lint.warnings.truncate(WARNINGS);
     lint.warnings
@@ -71,8 +73,8 @@ impl Lint {
         }
     }
 
-    fn name(&mut self, name: &str, before: &[String]) {
-        if before.iter().any(|known| known == name) {
+    fn name(&mut self, name: &str, before: &BTreeSet<String>) {
+        if before.contains(name) {
             self.warn("name", "is there twice: clients take one of the two, or neither");
         }
         if !is_word(name, "", 64) {
@@ -187,9 +189,10 @@ impl Lint {
 
     fn object(&mut self, place: &str, schema: Raw<'_>) {
         let Some(properties) = schema.get("properties") else { return };
+        let known: BTreeSet<String> = properties.members().map(|(name, _)| name.to_string()).collect();
         for name in schema.get("required").into_iter().flat_map(|names| names.items()).filter_map(|name| name.text()) {
             let name = name.to_string();
-            if properties.get(&name).is_none() {
+            if !known.contains(&name) {
                 self.warn(place, format!("requires {name:?}, which properties does not have: no call can be right"));
             }
         }

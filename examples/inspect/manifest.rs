@@ -3,16 +3,18 @@
 //! Members that the server knows itself follow what it says, and `--check` finds where they do not. The others are written once,
 //! and are the author's from then on.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio_host::schema::same;
 
 use crate::args::{Options, Target};
 use crate::commands::{Done, Run, Trouble};
-use crate::edit::{self, same};
+use crate::edit;
 use crate::json::{Members, array, compact, pretty, quote};
 use crate::page::Style;
 use crate::text::{clean, one_line};
@@ -259,16 +261,17 @@ fn short(value: Raw<'_>) -> String {
 fn tools_drift(old: Raw<'_>, new: Raw<'_>) -> String {
     let name =
         |tool: &Raw<'_>| tool.get("name").and_then(|name| name.text()).map(|name| name.to_string()).unwrap_or_default();
-    let find = |tools: Raw<'_>, wanted: &str| tools.items().find(|tool| name(tool) == wanted).is_some();
+    let was: BTreeMap<String, Raw<'_>> = old.items().map(|tool| (name(&tool), tool)).collect();
+    let is: BTreeSet<String> = new.items().map(|tool| name(&tool)).collect();
     let mut words = Vec::new();
-    for tool in new.items().filter(|tool| !find(old, &name(tool))) {
+    for tool in new.items().filter(|tool| !was.contains_key(&name(tool))) {
         words.push(format!("`{}` is missing", name(&tool)));
     }
-    for tool in old.items().filter(|tool| !find(new, &name(tool))) {
+    for tool in old.items().filter(|tool| !is.contains(&name(tool))) {
         words.push(format!("the server has no `{}`", name(&tool)));
     }
     for tool in new.items() {
-        if old.items().any(|other| name(&other) == name(&tool) && !same(other, tool)) {
+        if was.get(&name(&tool)).is_some_and(|other| !same(*other, tool)) {
             words.push(format!("`{}` has another description", name(&tool)));
         }
     }

@@ -1,5 +1,7 @@
 //! Reads the parameters of a tool from its JSON Schema.
 
+use std::collections::BTreeSet;
+
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::json::compact;
@@ -7,6 +9,10 @@ use crate::page::{Rows, Spans, Style};
 
 /// The most levels of nested objects, and the most references to follow.
 const DEPTH: usize = 4;
+/// The most options of `anyOf`, `oneOf` and `allOf` that are looked at for one question. They can refer to themselves.
+const OPTIONS: usize = 1_000;
+/// The most rows of a table. Properties can refer to the object that has them.
+const ROWS: usize = 400;
 
 /// One property of an object.
 #[derive(Clone, Debug)]
@@ -55,8 +61,8 @@ impl<'a> Schema<'a> {
 
     /// Finds a member of the objects that a schema describes, also in the options of `anyOf`, `oneOf` and `allOf`.
     pub(crate) fn member(&self, schema: Raw<'a>, name: &str) -> Member<'a> {
-        let (mut known, mut open) = (Vec::new(), false);
-        match self.find_member(schema, name, DEPTH, &mut known, &mut open) {
+        let (mut known, mut open, mut left) = (Vec::new(), false, OPTIONS);
+        match self.find_member(schema, name, (DEPTH, &mut left), &mut known, &mut open) {
             Some(found) => Member::Known(found),
             None if open || known.is_empty() && !self.is_closed(schema) => Member::Open,
             None => Member::Unknown(known),
@@ -71,7 +77,7 @@ impl<'a> Schema<'a> {
         &self,
         schema: Raw<'a>,
         name: &str,
-        depth: usize,
+        (depth, left): (usize, &mut usize),
         known: &mut Vec<String>,
         open: &mut bool,
     ) -> Option<Raw<'a>> {
@@ -80,16 +86,20 @@ impl<'a> Schema<'a> {
             if param.name == name {
                 return Some(param.schema);
             }
-            known.push(param.name);
+            if known.len() < ROWS {
+                known.push(param.name);
+            }
         }
         // Other members are allowed if the schema says so; where it says nothing, most servers ignore them.
         *open |= schema.get("additionalProperties").is_some_and(|more| more.bool() != Some(false));
         *open |= schema.get("patternProperties").is_some();
         let options = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key));
-        options
-            .flat_map(|options| options.items())
-            .filter(|_| depth > 0)
-            .find_map(|option| self.find_member(option, name, depth - 1, known, open))
+        options.flat_map(|options| options.items()).filter(|_| depth > 0).find_map(|option| {
+            // Nothing is known of what is not looked at.
+            *open |= *left == 0;
+            *left = left.checked_sub(1)?;
+            self.find_member(option, name, (depth - 1, &mut *left), known, open)
+        })
     }
 
     /// Finds the schema of an item of the arrays that a schema describes.
@@ -104,17 +114,12 @@ impl<'a> Schema<'a> {
 
     fn params_of(&self, object: Raw<'a>) -> Vec<Param<'a>> {
         let object = self.resolve(object);
-        let required = |name: &mcp_sansio::json::Text<'_>| {
-            let names = object.get("required").into_iter().flat_map(|names| names.items());
-            names.filter_map(|item| item.text()).any(|item| item.same(name))
-        };
+        let required = object.get("required").into_iter().flat_map(|names| names.items());
+        let required: BTreeSet<String> = required.filter_map(|name| name.text()).map(|name| name.to_string()).collect();
         let properties = object.get("properties").into_iter().flat_map(|properties| properties.members());
         properties
-            .map(|(name, schema)| Param {
-                name: name.to_string(),
-                schema: self.resolve(schema),
-                required: required(&name),
-            })
+            .map(|(name, schema)| (name.to_string(), self.resolve(schema)))
+            .map(|(name, schema)| Param { required: required.contains(&name), name, schema })
             .collect()
     }
 
@@ -139,11 +144,11 @@ impl<'a> Schema<'a> {
     /// Returns the allowed types by their names in the schema. Empty means any type.
     pub(crate) fn types(&self, schema: Raw<'a>) -> Vec<String> {
         let mut types = Vec::new();
-        self.collect_types(schema, DEPTH, &mut types);
+        self.collect_types(schema, DEPTH, &mut { OPTIONS }, &mut types);
         types
     }
 
-    fn collect_types(&self, schema: Raw<'a>, depth: usize, types: &mut Vec<String>) {
+    fn collect_types(&self, schema: Raw<'a>, depth: usize, left: &mut usize, types: &mut Vec<String>) {
         let schema = self.resolve(schema);
         let mut add = |name: String| {
             if !types.contains(&name) {
@@ -161,8 +166,9 @@ impl<'a> Schema<'a> {
         }
         for key in ["anyOf", "oneOf", "allOf"] {
             for option in schema.get(key).into_iter().flat_map(|options| options.items()) {
-                if depth > 0 {
-                    self.collect_types(option, depth - 1, types);
+                if depth > 0 && *left > 0 {
+                    *left -= 1;
+                    self.collect_types(option, depth - 1, left, types);
                 }
             }
         }
@@ -197,11 +203,19 @@ impl<'a> Schema<'a> {
     fn rows(&self, mark: &dyn Fn(bool) -> Spans) -> Rows {
         let mut rows = Rows::new();
         self.add_rows(self.root, 0, mark, &mut rows);
+        if rows.len() > ROWS {
+            rows.truncate(ROWS);
+            let words = Spans::of(Style::Dim, "there are more; --json shows the schema");
+            rows.push(vec![Spans::of(Style::Dim, "…"), Spans::default(), Spans::default(), words]);
+        }
         rows
     }
 
     fn add_rows(&self, object: Raw<'a>, depth: usize, mark: &dyn Fn(bool) -> Spans, rows: &mut Rows) {
         for param in self.params_of(object) {
+            if rows.len() > ROWS {
+                return;
+            }
             let name = Spans::of(Style::Name, format!("{}{}", "  ".repeat(depth), param.name));
             let kind = Spans::of(Style::Type, self.type_name(param.schema));
             rows.push(vec![name, kind, mark(param.required), self.about(param.schema)]);
@@ -304,6 +318,20 @@ mod tests {
         let mut page = Page::new(Look { color: false, width: 90 });
         page.table(0, &Schema::new(Raw::parse(json.as_bytes()).unwrap()).takes());
         page.finish()
+    }
+
+    /// Properties and options that refer to all of the schema again.
+    #[test]
+    fn schemas_within_themselves_end() {
+        let many = |item: &dyn Fn(u32) -> String| (0..100).map(item).collect::<Vec<_>>().join(",");
+        let json = format!(r##"{{"properties":{{{}}}}}"##, many(&|n| format!("\"p{n}\":{{\"$ref\":\"#\"}}")));
+        let shown = table(&json);
+        assert_eq!(shown.lines().count(), ROWS + 1);
+        assert!(shown.trim_end().ends_with("there are more; --json shows the schema"), "{shown}");
+        let json = format!(r##"{{"anyOf":[{}]}}"##, many(&|_| "{\"$ref\":\"#\"}".to_owned()));
+        let schema = Schema::new(Raw::parse(json.as_bytes()).unwrap());
+        assert!(matches!(schema.member(schema.root(), "x"), Member::Open));
+        assert_eq!(schema.types(schema.root()), [""; 0]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use mcp_sansio::client::views::{
 };
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::service::Role;
+use mcp_sansio_host::schema::same;
 
 use crate::json::{compact, show as show_json};
 use crate::page::{Page, Rows, Spans, Style};
@@ -286,7 +287,7 @@ pub(crate) fn call(page: &mut Page, result: CallToolResult<'_>) {
 
 /// Returns `true` if the text is the structured content as JSON.
 fn is_json_of(text: &str, structured: Raw<'_>) -> bool {
-    Raw::parse(text.as_bytes()).is_ok_and(|json| is_same(json, structured))
+    Raw::parse(text.as_bytes()).is_ok_and(|json| same(json, structured))
 }
 
 /// Returns `true` if the structured content only wraps the text in a member `result`. The Python SDKs do so with
@@ -298,27 +299,6 @@ fn is_wrapped(text: &str, structured: Raw<'_>) -> bool {
             value.text().is_some_and(|value| value.eq_str(text)) || is_json_of(text, value)
         }
         _ => false,
-    }
-}
-
-/// Returns `true` if two values are equal: members in any order, numbers by value (`1.0` equals `1`).
-fn is_same(a: Raw<'_>, b: Raw<'_>) -> bool {
-    match (a.kind(), b.kind()) {
-        (JsonKind::Number, JsonKind::Number) => {
-            let value = |raw: Raw<'_>| raw.as_str().parse::<f64>().ok();
-            a.as_str() == b.as_str() || value(a).is_some_and(|value_a| Some(value_a) == value(b))
-        }
-        (JsonKind::String, JsonKind::String) => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
-        (JsonKind::Array, JsonKind::Array) => {
-            a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| is_same(a, b))
-        }
-        (JsonKind::Object, JsonKind::Object) => {
-            let has = |(name, value): (Text<'_>, Raw<'_>)| {
-                b.get(&name.to_string()).is_some_and(|other| is_same(value, other))
-            };
-            a.members().count() == b.members().count() && a.members().all(has)
-        }
-        (kind_a, kind_b) => kind_a == kind_b && compact(a) == compact(b),
     }
 }
 

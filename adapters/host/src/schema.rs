@@ -173,6 +173,38 @@ pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaRe
     SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), dialect, is_incomplete }
 }
 
+/// Compares two values as JSON Schema does: 1 is 1.0, and members have no order. Of members with one name, the last one counts.
+///
+/// ```
+/// use mcp_sansio::json::Raw;
+/// use mcp_sansio_host::schema::same;
+/// assert!(same(Raw::constant(r#"{"a":1,"b":[]}"#), Raw::constant(r#"{"b":[],"a":1.0}"#)));
+/// assert!(!same(Raw::constant("[1,2]"), Raw::constant("[2,1]")));
+/// ```
+#[must_use]
+pub fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
+    same_within(a, b, &mut |_| true)
+}
+
+/// Compares two values while `step` allows it, which takes the bytes that are read.
+fn same_within(a: Raw<'_>, b: Raw<'_>, step: &mut dyn FnMut(usize) -> bool) -> bool {
+    if !step(a.as_bytes().len().saturating_add(b.as_bytes().len())) || a.kind() != b.kind() {
+        return false;
+    }
+    match a.kind() {
+        JsonKind::String => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
+        JsonKind::Number => a.compare(b) == Some(Ordering::Equal),
+        JsonKind::Bool | JsonKind::Null => a.as_bytes() == b.as_bytes(),
+        JsonKind::Array => {
+            a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| same_within(a, b, step))
+        }
+        JsonKind::Object => {
+            let (a, b): (BTreeMap<_, _>, BTreeMap<_, _>) = (members(a).collect(), members(b).collect());
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same_within(*a, *b, step)))
+        }
+    }
+}
+
 /// Returns `$schema` if it names another dialect than [`DIALECT`].
 fn dialect(schema: Raw<'_>) -> Option<String> {
     let named = schema.get("$schema")?;
@@ -316,23 +348,8 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Compares two values as JSON Schema does: 1 is 1.0, and members have no order.
     fn same(&mut self, a: Raw<'_>, b: Raw<'_>) -> bool {
-        if !self.step(a.as_bytes().len().saturating_add(b.as_bytes().len())) || a.kind() != b.kind() {
-            return false;
-        }
-        match a.kind() {
-            JsonKind::String => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
-            JsonKind::Number => a.compare(b) == Some(Ordering::Equal),
-            JsonKind::Bool | JsonKind::Null => a.as_bytes() == b.as_bytes(),
-            JsonKind::Array => {
-                a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| self.same(a, b))
-            }
-            JsonKind::Object => {
-                let (a, b): (BTreeMap<_, _>, BTreeMap<_, _>) = (members(a).collect(), members(b).collect());
-                a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| self.same(*a, *b)))
-            }
-        }
+        same_within(a, b, &mut |bytes| self.step(bytes))
     }
 
     fn object(
