@@ -661,6 +661,46 @@ fn a_slow_reader_holds_nobody_up() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+/// The log has some room left, and not enough: what others do not read takes no message from a client, and gives the driver no work.
+#[test]
+fn messages_wait_for_the_readers_of_others() {
+    let filter = json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://text"]}});
+    for (log, goes) in (1024..1536).step_by(64).flat_map(|log| [(log, false), (log, true)]) {
+        for what in ["updated", "list_changed", "end"] {
+            let mut web = Web::lent(2, 3, log);
+            web.endpoint.set_share(log);
+            let events = web.modern("a-listen-with-a-long-id", "subscriptions/listen", filter.clone()).opened();
+            assert_eq!(web.pull(events).json().len(), 1);
+            let call = json!({"name": "later", "arguments": {"tag": "t"}, "_meta": {"progressToken": 1}});
+            let slow = web.modern(1, "tools/call", call).opened();
+            let token = web.later("t");
+            let mut count = 0;
+            while web.endpoint.progress(token, Progress::new(count)) == NotifyStatus::Sent {
+                count += 1;
+            }
+            match what {
+                "updated" => web.publish(ServerChange::Resource("test://text")),
+                "list_changed" => web.publish(ServerChange::Tools),
+                _ => web.endpoint.shut_down(),
+            }
+            for _ in 0..3 {
+                assert!(web.pull(events).events.is_empty());
+                assert!(!web.is_ready(events), "{what} in {log}: the driver has work without end");
+            }
+            if goes {
+                web.detach(slow);
+            } else {
+                assert!(web.pull(slow).json().len() as u64 >= count);
+            }
+            assert!(web.is_ready(events), "{what} in {log}");
+            let (pulled, is_end) = (web.pull(events), what == "end");
+            assert_eq!((pulled.ended, pulled.json().len()), (is_end, 1), "{what} in {log}");
+            let message = pulled.json().remove(0);
+            assert!(message["method"].as_str().map_or(is_end, |method| method.ends_with(what)), "{what}: {message}");
+        }
+    }
+}
+
 /// Large answers for more readers than the log has windows, and than there are streams. Those that can be sent are
 /// sent; the others are refused for now, and none of them as too large for ever.
 #[test]

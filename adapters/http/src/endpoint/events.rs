@@ -154,15 +154,18 @@ impl Out for StreamOut<'_, '_> {
     }
 
     fn mark(&self) -> Mark {
-        // An empty sink has mark 0: a message that does not fit then never fits.
-        Mark::new(self.stream().chain.unsent())
+        // Mark 0 means that a message that does not fit never fits. While others have the log, it may fit later.
+        let chain = &self.stream().chain;
+        let waits = chain.unsent() == 0 && self.log.is_crowded(chain);
+        Mark::new(chain.unsent() << 1 | usize::from(waits))
     }
 
     fn roll_back(&mut self, mark: Mark) {
+        let unsent = mark.at() >> 1;
         match self.open {
-            Some(open) if mark.at() > open.before => self.cut(mark.at()),
+            Some(open) if unsent > open.before => self.cut(unsent),
             // Also whole messages that the same call wrote.
-            _ => self.take_back(mark.at()),
+            _ => self.take_back(unsent),
         }
     }
 

@@ -208,6 +208,18 @@ impl<'m> Log<'m> {
         (blocks * DATA + chain.tail()).min(share)
     }
 
+    /// Returns the number of blocks for all streams that are free when all sent records are forgotten.
+    pub(crate) const fn available(&self) -> usize {
+        self.total - self.used + self.spare
+    }
+
+    /// Returns whether there is more room for a stream once the others are read.
+    pub(crate) fn is_crowded(&self, chain: &Chain) -> bool {
+        let own = chain.spare().min(chain.blocks().saturating_sub(1));
+        let alone = (self.total - chain.blocks() + own) * DATA + chain.tail();
+        self.room(chain) < alone.min(self.share.saturating_sub(chain.unsent()))
+    }
+
     /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.
     pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
         if !self.reserve(streams, slot, bytes.len()) {

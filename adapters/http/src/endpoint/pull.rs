@@ -60,8 +60,9 @@ impl Endpoint<'_> {
         let room = turn.room();
         let pulled = self.pull_some(id, app, now, &mut turn);
         if turn.room() != room {
-            // A handler that could not run because the log or this stream was full has room now.
+            // A handler that could not run because the log or this stream was full has room now, and so has another stream.
             self.go_on(app);
+            self.streams.feed(&self.log);
         }
         if pulled == StreamStatus::More && self.streams.get(id).is_some() {
             self.streams.pulled(id.slot, true);
@@ -81,7 +82,8 @@ impl Endpoint<'_> {
             return StreamStatus::More;
         }
         let room = out.room();
-        loop {
+        let mut waits = false;
+        while !waits {
             let before = out.room();
             let more = self.fill(id, app);
             let (streams, log) = (self.streams.slots_mut(), &mut self.log);
@@ -92,17 +94,24 @@ impl Endpoint<'_> {
             if !more {
                 break;
             }
-            if out.room() == before {
-                // Other streams have used the log: later. (Messages that never fit do not get here.)
-                self.streams.pulled(id.slot, false);
-                self.streams.stir(id.slot);
-                return StreamStatus::Idle;
-            }
+            // Messages that never fit do not get here.
+            waits = out.room() == before;
         }
         if out.room() != room {
             self.streams.wrote(id.slot, now);
         }
-        self.finish_pull(id, app, now, out)
+        if waits { self.wait_for_room(id, now, out) } else { self.finish_pull(id, app, now, out) }
+    }
+
+    /// Waits with the next message of a stream until the log has room for it.
+    fn wait_for_room(&mut self, id: StreamId, now: Millis, out: &mut dyn Sink) -> StreamStatus {
+        self.streams.pulled(id.slot, false);
+        if self.streams.get(id).is_some_and(|stream| self.log.is_crowded(&stream.chain)) {
+            self.streams.starve(id.slot, &self.log);
+        } else {
+            self.streams.stir(id.slot);
+        }
+        self.keep_alive(id, now, out)
     }
 
     /// Decides whether the stream ends, after all its messages were written.

@@ -152,6 +152,8 @@ pub struct Stream {
     pub(crate) chain: Chain,
     /// No more messages come on it.
     ended: bool,
+    /// It has a message for which the log has no room.
+    is_starved: bool,
     /// The server closed the connection once; the client comes back for the rest. It is not sent away again if it
     /// comes back too soon.
     pub(crate) hung_up: bool,
@@ -194,6 +196,7 @@ impl Stream {
         head: 0,
         chain: Chain::EMPTY,
         ended: false,
+        is_starved: false,
         hung_up: false,
         noted: 0,
         #[cfg(feature = "fleet")]
@@ -329,6 +332,8 @@ pub(crate) struct Streams<'m> {
     /// Streams that are ready to be pulled, in the order in which they became ready.
     ready: List,
     lists: Lists,
+    /// While streams wait for room in the log: the blocks that it had.
+    starved: Option<usize>,
     /// The number of this process in its fleet; 0 without one.
     #[cfg(feature = "fleet")]
     pub(crate) tag: u32,
@@ -368,6 +373,7 @@ impl<'m> Streams<'m> {
             sent: 0,
             ready: List::EMPTY,
             lists,
+            starved: None,
             #[cfg(feature = "fleet")]
             tag: 0,
             #[cfg(feature = "fleet")]
@@ -562,6 +568,7 @@ impl<'m> Streams<'m> {
         log.release(self.slots.as_mut_slice());
         self.live -= 1;
         self.free.give_back(self.slots.as_mut_slice(), slot, PEERS);
+        self.feed(log);
     }
 
     /// Ends the copy of a stream, or notes that it follows no other any more.
@@ -598,6 +605,27 @@ impl<'m> Streams<'m> {
         if self.at(slot).is_some_and(|stream| stream.state == State::Quiet) {
             self.set(slot, State::Ready);
             self.ready.push(self.slots.as_mut_slice(), slot, READY);
+        }
+    }
+
+    /// Notes that a stream has a message for which others have to make room in the log.
+    pub(crate) fn starve(&mut self, slot: u16, log: &Log<'_>) {
+        if let Some(stream) = self.at_mut(slot) {
+            stream.is_starved = true;
+            self.starved = Some(self.starved.map_or(log.available(), |blocks| blocks.min(log.available())));
+        }
+    }
+
+    /// Makes the streams ready that wait for room in the log, if there is more than when they began.
+    pub(crate) fn feed(&mut self, log: &Log<'_>) {
+        if self.starved.is_none_or(|blocks| log.available() <= blocks) {
+            return;
+        }
+        self.starved = None;
+        for slot in 0..self.slots().len() as u16 {
+            if self.at_mut(slot).is_some_and(|stream| core::mem::take(&mut stream.is_starved)) {
+                self.stir(slot);
+            }
         }
     }
 
