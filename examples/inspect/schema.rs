@@ -18,7 +18,8 @@ const ROWS: usize = 400;
 #[derive(Clone, Debug)]
 pub(crate) struct Param<'a> {
     pub(crate) name: String,
-    pub(crate) schema: Raw<'a>,
+    /// The schema; a `$ref` in it is not resolved.
+    schema: Raw<'a>,
     pub(crate) required: bool,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Schema<'a> {
         let schema = self.resolve(schema);
         for param in self.params_of(schema) {
             if param.name == name {
-                return Some(param.schema);
+                return Some(self.resolve(param.schema));
             }
             if known.len() < ROWS {
                 known.push(param.name);
@@ -118,7 +119,7 @@ impl<'a> Schema<'a> {
         let required: BTreeSet<String> = required.filter_map(|name| name.text()).map(|name| name.to_string()).collect();
         let properties = object.get("properties").into_iter().flat_map(|properties| properties.members());
         properties
-            .map(|(name, schema)| (name.to_string(), self.resolve(schema)))
+            .map(|(name, schema)| (name.to_string(), schema))
             .map(|(name, schema)| Param { required: required.contains(&name), name, schema })
             .collect()
     }
@@ -217,10 +218,11 @@ impl<'a> Schema<'a> {
                 return;
             }
             let name = Spans::of(Style::Name, format!("{}{}", "  ".repeat(depth), param.name));
-            let kind = Spans::of(Style::Type, self.type_name(param.schema));
-            rows.push(vec![name, kind, mark(param.required), self.about(param.schema)]);
-            let items = param.schema.get("items").map(|items| self.resolve(items));
-            for inner in [Some(param.schema), items].into_iter().flatten() {
+            let schema = self.resolve(param.schema);
+            let kind = Spans::of(Style::Type, self.type_name(schema));
+            rows.push(vec![name, kind, mark(param.required), self.about(schema)]);
+            let items = schema.get("items").map(|items| self.resolve(items));
+            for inner in [Some(schema), items].into_iter().flatten() {
                 if depth + 1 < DEPTH && inner.get("properties").is_some() {
                     self.add_rows(inner, depth + 1, mark, rows);
                 }
