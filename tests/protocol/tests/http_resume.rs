@@ -58,7 +58,8 @@ impl Fleet {
     fn settle(&mut self) {
         for _ in 0..6 {
             for Process { web, engine } in &mut self.processes {
-                while web.meet(&mut *engine.borrow_mut()) {}
+                let meets = (0..1000).take_while(|_| web.meet(&mut *engine.borrow_mut())).count();
+                assert!(meets < 1000, "it has work without end");
             }
         }
     }
@@ -788,6 +789,45 @@ fn events_that_are_read_elsewhere_leave_room() {
     let earlier = fleet.pull(A, stream);
     assert!(earlier.events.is_empty() && earlier.ended);
     assert_eq!(fleet.web(A).endpoint.ready().next(), None);
+}
+
+/// What others do not read leaves no room for an entry of a copy: it waits, and is not read all the time.
+#[test]
+fn a_copy_waits_for_the_readers_of_others() {
+    let limits = EndpointLimits { log: 4096, stream: 4096, ..EndpointLimits::default() };
+    for goes in [false, true] {
+        let mut fleet = Fleet::with(2, config(), limits, FleetLimits::default());
+        let session = fleet.open(A, "2025-11-25");
+        let stream = fleet.later(A, &session, 1);
+        let first = last_id(&fleet.pull(A, stream));
+        fleet.web(A).detach(stream);
+        let there = fleet.resume(B, &session, &first).opened();
+        let other = fleet.open(B, "2025-06-18");
+        let slow = fleet.later(B, &other, 2);
+        let token = fleet.web(B).later("2");
+        let mut count = 0;
+        while fleet.web(B).endpoint.progress(token, Progress::new(count)) == NotifyStatus::Sent {
+            count += 1;
+        }
+        let (token, text) = (fleet.web(A).later("1"), "x".repeat(300));
+        fleet.web(A).answer(token, &text).unwrap();
+        fleet.settle();
+        assert_eq!(fleet.pull(B, there).json().len(), 0);
+        fleet.settle();
+        if goes {
+            // The other process has to know of it first.
+            for status in [503, 204] {
+                let reply = fleet.web(B).request("DELETE", "/mcp", &[("Mcp-Session-Id", &other)], "");
+                assert_eq!(reply.status, status);
+                fleet.settle();
+            }
+            let _ = fleet.pull(B, slow);
+        } else {
+            assert!(fleet.pull(B, slow).json().len() > 20);
+        }
+        fleet.settle();
+        assert_eq!(told(&fleet.pull(B, there).json()), [text]);
+    }
 }
 
 /// A client that is back at the first process stays there, though the other one has not noticed that it is gone.

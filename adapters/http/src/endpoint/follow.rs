@@ -59,8 +59,8 @@ pub(crate) struct Follows {
     late: VecDeque<(Millis, Origin)>,
     /// Those whose clients read them here, by the time of the last message to their process.
     read: VecDeque<(Millis, Origin)>,
-    /// Those whose events found no room, and that wait for their reader.
-    stalled: Vec<Origin>,
+    /// Those whose events found no room, and that wait for readers, with the blocks that the log had.
+    stalled: Vec<(Origin, usize)>,
     /// Streams of this process that are read at another one, whose connections here are still open.
     given_up: Vec<StreamId>,
 }
@@ -496,7 +496,7 @@ impl Endpoint<'_> {
             if self.take_record(key, &record).is_err() {
                 self.stop_reading(key);
                 if let Some(fleet) = &mut self.fleet {
-                    fleet.follows.stalled.push(key);
+                    fleet.follows.stalled.push((key, self.log.available()));
                 }
                 return;
             }
@@ -638,7 +638,7 @@ impl Endpoint<'_> {
                 let Some(fleet) = &mut self.fleet else { return };
                 if let Some(follow) = fleet.follows.by_stream.get_mut(&key) {
                     follow.open.push(id);
-                    fleet.follows.stalled.push(key);
+                    fleet.follows.stalled.push((key, self.log.available()));
                 }
                 return;
             }
@@ -720,12 +720,17 @@ impl Endpoint<'_> {
         self.forget_unfollowed();
         let Some(fleet) = &mut self.fleet else { return };
         let stalled = core::mem::take(&mut fleet.follows.stalled);
-        for key in stalled {
+        for (key, blocks) in stalled {
             let Some(fleet) = &mut self.fleet else { return };
             let Some(follow) = fleet.follows.by_stream.get(&key) else { continue };
             let FollowState::Found(slot) = follow.state else { continue };
-            if self.streams.at(slot).is_some_and(|stream| stream.unread() > 0) {
-                fleet.follows.stalled.push(key);
+            let log = &self.log;
+            let waits = |stream: &Stream| {
+                // Reading the same entry again would find no room again.
+                stream.unread() > 0 || (log.is_crowded(&stream.chain) && log.available() <= blocks)
+            };
+            if self.streams.at(slot).is_some_and(waits) {
+                fleet.follows.stalled.push((key, blocks));
             } else if follow.has_ended {
                 self.end_follow(key);
             } else {
