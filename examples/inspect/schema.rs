@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mcp_sansio::json::{JsonKind, Raw};
+use mcp_sansio::json::{JsonKind, Raw, Text};
 
 use crate::json::compact;
 use crate::page::{Rows, Spans, Style};
@@ -40,6 +40,20 @@ pub(crate) struct Schema<'a> {
     sends_headers: bool,
 }
 
+/// The results of a search for a member so far.
+struct Search {
+    /// The names of other members.
+    known: Vec<String>,
+    /// Members that are not named are allowed.
+    is_open: bool,
+    /// The options that may still be looked at.
+    left: usize,
+}
+
+fn properties<'a>(object: Raw<'a>) -> impl Iterator<Item = (Text<'a>, Raw<'a>)> {
+    object.get("properties").into_iter().flat_map(|properties| properties.members())
+}
+
 impl<'a> Schema<'a> {
     pub(crate) const fn new(root: Raw<'a>) -> Self {
         Schema { root, sends_headers: false }
@@ -62,11 +76,11 @@ impl<'a> Schema<'a> {
 
     /// Finds a member of the objects that a schema describes, also in the options of `anyOf`, `oneOf` and `allOf`.
     pub(crate) fn member(&self, schema: Raw<'a>, name: &str) -> Member<'a> {
-        let (mut known, mut open, mut left) = (Vec::new(), false, OPTIONS);
-        match self.find_member(schema, name, (DEPTH, &mut left), &mut known, &mut open) {
+        let mut search = Search { known: Vec::new(), is_open: false, left: OPTIONS };
+        match self.find_member(schema, name, DEPTH, &mut search) {
             Some(found) => Member::Known(found),
-            None if open || known.is_empty() && !self.is_closed(schema) => Member::Open,
-            None => Member::Unknown(known),
+            None if search.is_open || search.known.is_empty() && !self.is_closed(schema) => Member::Open,
+            None => Member::Unknown(search.known),
         }
     }
 
@@ -74,32 +88,25 @@ impl<'a> Schema<'a> {
         self.resolve(schema).get("additionalProperties").and_then(|more| more.bool()) == Some(false)
     }
 
-    fn find_member(
-        &self,
-        schema: Raw<'a>,
-        name: &str,
-        (depth, left): (usize, &mut usize),
-        known: &mut Vec<String>,
-        open: &mut bool,
-    ) -> Option<Raw<'a>> {
+    fn find_member(&self, schema: Raw<'a>, name: &str, depth: usize, search: &mut Search) -> Option<Raw<'a>> {
         let schema = self.resolve(schema);
-        for param in self.params_of(schema) {
-            if param.name == name {
-                return Some(self.resolve(param.schema));
+        for (found, member) in properties(self.resolve(schema)) {
+            if found.eq_str(name) {
+                return Some(self.resolve(member));
             }
-            if known.len() < ROWS {
-                known.push(param.name);
+            if search.known.len() < ROWS {
+                search.known.push(found.to_string());
             }
         }
         // Other members are allowed if the schema says so; where it says nothing, most servers ignore them.
-        *open |= schema.get("additionalProperties").is_some_and(|more| more.bool() != Some(false));
-        *open |= schema.get("patternProperties").is_some();
+        search.is_open |= schema.get("additionalProperties").is_some_and(|more| more.bool() != Some(false));
+        search.is_open |= schema.get("patternProperties").is_some();
         let options = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key));
         options.flat_map(|options| options.items()).filter(|_| depth > 0).find_map(|option| {
-            // Nothing is known of what is not looked at.
-            *open |= *left == 0;
-            *left = left.checked_sub(1)?;
-            self.find_member(option, name, (depth - 1, &mut *left), known, open)
+            // An option that is not looked at may have the member.
+            search.is_open |= search.left == 0;
+            search.left = search.left.checked_sub(1)?;
+            self.find_member(option, name, depth - 1, search)
         })
     }
 
@@ -117,11 +124,8 @@ impl<'a> Schema<'a> {
         let object = self.resolve(object);
         let required = object.get("required").into_iter().flat_map(|names| names.items());
         let required: BTreeSet<String> = required.filter_map(|name| name.text()).map(|name| name.to_string()).collect();
-        let properties = object.get("properties").into_iter().flat_map(|properties| properties.members());
-        properties
-            .map(|(name, schema)| (name.to_string(), schema))
-            .map(|(name, schema)| Param { required: required.contains(&name), name, schema })
-            .collect()
+        let properties = properties(object).map(|(name, schema)| (name.to_string(), schema));
+        properties.map(|(name, schema)| Param { required: required.contains(&name), name, schema }).collect()
     }
 
     /// Resolves a `$ref` into the same document.

@@ -197,7 +197,7 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
                 0 => "else.example",
                 1 => "[2606:2800::1]",
                 2 => *u.choose(&NEAR)?,
-                // Nobody may be sent there.
+                // A server without PKCE: no person may be sent to it.
                 _ => {
                     methods = *u.choose(&["[]", r#"["plain"]"#])?;
                     "plain.example"

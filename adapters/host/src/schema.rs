@@ -163,11 +163,11 @@ impl SchemaReport {
 /// Checks `value` against `schema`. Both are whole documents.
 #[must_use]
 pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaReport {
-    let most = limits.mismatches.max(1);
-    let mut check = Check { root: schema, limits, most, steps: 0, ignored: BTreeSet::new(), is_incomplete: false };
+    let limits = limits.mismatches(limits.mismatches.max(1));
+    let mut check = Check { root: schema, limits, steps: 0, depth: 0, ignored: BTreeSet::new(), is_incomplete: false };
     let mut mismatches = Vec::new();
-    check.apply(schema, value, &mut String::new(), 0, &mut mismatches);
-    mismatches.truncate(most);
+    check.apply(schema, value, &mut String::new(), &mut mismatches);
+    mismatches.truncate(limits.mismatches);
     let dialect = dialect(schema);
     let is_incomplete = check.is_incomplete || dialect.is_some();
     SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), dialect, is_incomplete }
@@ -233,6 +233,11 @@ impl<'s> Keywords<'s> {
         KEYWORDS.iter().zip(self.0).find(|(keyword, _)| **keyword == name).and_then(|(_, value)| value)
     }
 
+    /// Returns the limit that a keyword sets.
+    fn bound(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(|bound| bound.u64())
+    }
+
     /// Returns the items of a keyword.
     fn list(&self, name: &str) -> impl Iterator<Item = Raw<'s>> + use<'s> {
         self.get(name).into_iter().flat_map(|items| items.items())
@@ -256,10 +261,10 @@ fn members(object: Raw<'_>) -> impl Iterator<Item = (String, Raw<'_>)> {
 
 struct Check<'s> {
     root: Raw<'s>,
-    limits: &'s SchemaLimits,
-    /// Most mismatches.
-    most: usize,
+    limits: SchemaLimits,
     steps: usize,
+    /// The number of applications that have begun and not ended.
+    depth: usize,
     ignored: BTreeSet<&'static str>,
     is_incomplete: bool,
 }
@@ -282,24 +287,30 @@ impl<'s> Check<'s> {
 
     /// Returns whether there are as many mismatches as are reported.
     const fn is_full(&self, found: &Mismatches) -> bool {
-        found.len() >= self.most
+        found.len() >= self.limits.mismatches
     }
 
-    fn apply(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+    fn apply(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, found: &mut Mismatches) {
         if self.is_full(found) || !self.step(schema.as_bytes().len().saturating_add(value.as_bytes().len())) {
             return;
         }
-        if depth > self.limits.depth {
+        if self.depth > self.limits.depth {
             self.is_incomplete = true;
             return;
         }
+        self.depth += 1;
+        self.apply_keywords(schema, value, path, found);
+        self.depth -= 1;
+    }
+
+    fn apply_keywords(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, found: &mut Mismatches) {
         if schema.bool() == Some(false) {
             return tell(found, path, format!("{} where the schema allows none", kind_of(value)));
         }
         let schema = Keywords::read(schema, &mut self.ignored);
         if let Some(pointer) = schema.get("$ref").and_then(|pointer| pointer.text()) {
             match self.at(&pointer.to_string()) {
-                Some(target) => self.apply(target, value, path, depth + 1, found),
+                Some(target) => self.apply(target, value, path, found),
                 None => self.is_incomplete = true,
             }
         }
@@ -308,13 +319,13 @@ impl<'s> Check<'s> {
         }
         self.values(&schema, value, path, found);
         match value.kind() {
-            JsonKind::Object => self.object(&schema, value, path, depth, found),
-            JsonKind::Array => self.array(&schema, value, path, depth, found),
+            JsonKind::Object => self.object(&schema, value, path, found),
+            JsonKind::Array => self.array(&schema, value, path, found),
             JsonKind::String => text(&schema, value, path, found),
             JsonKind::Number => number(&schema, value, path, found),
             JsonKind::Bool | JsonKind::Null => {}
         }
-        self.combined(&schema, value, path, depth, found);
+        self.combined(&schema, value, path, found);
     }
 
     /// Follows a JSON pointer into the document. `None` if it leads elsewhere, or at the limit of steps.
@@ -352,14 +363,7 @@ impl<'s> Check<'s> {
         same_within(a, b, &mut |bytes| self.step(bytes))
     }
 
-    fn object(
-        &mut self,
-        schema: &Keywords<'s>,
-        value: Raw<'_>,
-        path: &mut String,
-        depth: usize,
-        found: &mut Mismatches,
-    ) {
+    fn object(&mut self, schema: &Keywords<'s>, value: Raw<'_>, path: &mut String, found: &mut Mismatches) {
         let have: BTreeMap<String, Raw<'_>> = members(value).collect();
         self.required(schema, &have, path, found);
         count(schema, "minProperties", "maxProperties", have.len(), "members", path, found);
@@ -377,7 +381,7 @@ impl<'s> Check<'s> {
                 let end = path.len();
                 path.push_str(if end == 0 { "" } else { "." });
                 path.push_str(&name);
-                self.apply(schema, member, path, depth + 1, found);
+                self.apply(schema, member, path, found);
                 path.truncate(end);
             }
         }
@@ -401,34 +405,24 @@ impl<'s> Check<'s> {
         }
     }
 
-    fn array(
-        &mut self,
-        schema: &Keywords<'s>,
-        value: Raw<'_>,
-        path: &mut String,
-        depth: usize,
-        found: &mut Mismatches,
-    ) {
+    fn array(&mut self, schema: &Keywords<'s>, value: Raw<'_>, path: &mut String, found: &mut Mismatches) {
         count(schema, "minItems", "maxItems", value.items().count(), "items", path, found);
         let mut prefix = schema.list("prefixItems");
         for (i, item) in value.items().enumerate() {
             let Some(schema) = prefix.next().or_else(|| schema.get("items")) else { break };
             let end = path.len();
             path.push_str(&format!("[{i}]"));
-            self.apply(schema, item, path, depth + 1, found);
+            self.apply(schema, item, path, found);
             path.truncate(end);
         }
         if schema.get("uniqueItems").and_then(|unique| unique.bool()) == Some(true) {
             self.unique(value, path, found);
         }
         if let Some(contains) = schema.get("contains") {
-            let hits = value.items().filter(|item| self.fits(contains, *item, depth)).count();
-            let unit = "items are as `contains` says";
+            let hits = value.items().filter(|item| self.fits(contains, *item)).count();
             if !self.is_incomplete {
-                count(schema, "minContains", "maxContains", hits, unit, path, found);
-                if hits == 0 && schema.get("minContains").and_then(|least| least.u64()).is_none() {
-                    tell(found, path, format!("0 {unit}, expected at least 1"));
-                }
+                let bounds = (schema.bound("minContains").or(Some(1)), schema.bound("maxContains"));
+                between(hits, bounds, "items are as `contains` says", path, found);
             }
         }
     }
@@ -447,27 +441,20 @@ impl<'s> Check<'s> {
     }
 
     /// Returns whether a value fits a schema of a combination.
-    fn fits(&mut self, schema: Raw<'s>, value: Raw<'_>, depth: usize) -> bool {
+    fn fits(&mut self, schema: Raw<'s>, value: Raw<'_>) -> bool {
         let mut found = Vec::new();
-        self.apply(schema, value, &mut String::new(), depth + 1, &mut found);
+        self.apply(schema, value, &mut String::new(), &mut found);
         found.is_empty()
     }
 
     /// `allOf`, `anyOf`, `oneOf`, `not`, `if`.
-    fn combined(
-        &mut self,
-        schema: &Keywords<'s>,
-        value: Raw<'_>,
-        path: &mut String,
-        depth: usize,
-        found: &mut Mismatches,
-    ) {
+    fn combined(&mut self, schema: &Keywords<'s>, value: Raw<'_>, path: &mut String, found: &mut Mismatches) {
         for part in schema.list("allOf") {
-            self.apply(part, value, path, depth + 1, found);
+            self.apply(part, value, path, found);
         }
         for key in ["anyOf", "oneOf"] {
             let options: Vec<Raw<'s>> = schema.list(key).collect();
-            let fit = options.iter().filter(|option| self.fits(**option, value, depth)).count();
+            let fit = options.iter().filter(|option| self.fits(**option, value)).count();
             if self.is_incomplete || options.is_empty() {
                 continue;
             }
@@ -477,7 +464,7 @@ impl<'s> Check<'s> {
             match fit {
                 // The option of the same type says best what is wrong.
                 0 => match options.iter().find(has_type) {
-                    Some(option) => self.apply(*option, value, path, depth + 1, found),
+                    Some(option) => self.apply(*option, value, path, found),
                     None => tell(found, path, format!("{} fits none of `{key}`", kind_of(value))),
                 },
                 2.. if key == "oneOf" => tell(found, path, format!("fits {fit} schemas of `oneOf`, expected one")),
@@ -485,15 +472,15 @@ impl<'s> Check<'s> {
             }
         }
         if let Some(not) = schema.get("not")
-            && self.fits(not, value, depth)
+            && self.fits(not, value)
             && !self.is_incomplete
         {
             tell(found, path, format!("{} is what `not` excludes", short(value)));
         }
         if let Some(condition) = schema.get("if") {
-            let branch = if self.fits(condition, value, depth) { "then" } else { "else" };
+            let branch = if self.fits(condition, value) { "then" } else { "else" };
             if let Some(branch) = schema.get(branch).filter(|_| !self.is_incomplete) {
-                self.apply(branch, value, path, depth + 1, found);
+                self.apply(branch, value, path, found);
             }
         }
     }
@@ -574,12 +561,17 @@ fn number(schema: &Keywords<'_>, value: Raw<'_>, path: &str, found: &mut Mismatc
     }
 }
 
+/// Compares a number with the limits of two keywords.
 fn count(schema: &Keywords<'_>, least: &str, most: &str, have: usize, unit: &str, path: &str, found: &mut Mismatches) {
-    let bound = |key: &str| schema.get(key).and_then(|bound| bound.u64());
-    if let Some(least) = bound(least).filter(|least| (have as u64) < *least) {
+    between(have, (schema.bound(least), schema.bound(most)), unit, path, found);
+}
+
+fn between(have: usize, bounds: (Option<u64>, Option<u64>), unit: &str, path: &str, found: &mut Mismatches) {
+    let (least, most) = bounds;
+    if let Some(least) = least.filter(|least| (have as u64) < *least) {
         tell(found, path, format!("{have} {unit}, expected at least {least}"));
     }
-    if let Some(most) = bound(most).filter(|most| have as u64 > *most) {
+    if let Some(most) = most.filter(|most| have as u64 > *most) {
         tell(found, path, format!("{have} {unit}, expected at most {most}"));
     }
 }

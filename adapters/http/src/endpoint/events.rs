@@ -156,7 +156,7 @@ impl Out for StreamOut<'_, '_> {
     fn mark(&self) -> Mark {
         // Mark 0 means that a message that does not fit never fits. While others have the log, it may fit later.
         let chain = &self.stream().chain;
-        let waits = chain.unsent() == 0 && self.log.is_crowded(chain);
+        let waits = chain.unsent() == 0 && self.log.is_taken_by_others(chain);
         Mark::new(chain.unsent() << 1 | usize::from(waits))
     }
 

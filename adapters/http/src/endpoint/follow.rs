@@ -495,10 +495,7 @@ impl Endpoint<'_> {
         for record in records {
             if self.take_record(key, &record).is_err() {
                 self.stop_reading(key);
-                if let Some(fleet) = &mut self.fleet {
-                    fleet.follows.stalled.push((key, self.log.available()));
-                }
-                return;
+                return self.stall(key);
             }
         }
         let Some(follow) = self.fleet.as_mut().and_then(|fleet| fleet.follows.by_stream.get_mut(&key)) else { return };
@@ -638,9 +635,8 @@ impl Endpoint<'_> {
                 let Some(fleet) = &mut self.fleet else { return };
                 if let Some(follow) = fleet.follows.by_stream.get_mut(&key) {
                     follow.open.push(id);
-                    fleet.follows.stalled.push((key, self.log.available()));
                 }
-                return;
+                return self.stall(key);
             }
         }
         if let Some(follow) = self.fleet.as_mut().and_then(|fleet| fleet.follows.by_stream.get_mut(&key)) {
@@ -712,12 +708,15 @@ impl Endpoint<'_> {
         }
     }
 
-    /// Goes on with the streams that have room again, and forgets looks whose clients did not ask again.
-    pub(crate) fn tend_follows(&mut self, now: Millis) {
-        if let Some(copies) = &mut self.log.copies {
-            copies.tick(now, self.config.resume_within);
+    /// Waits with the next event of a stream until readers have made room.
+    fn stall(&mut self, key: Origin) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.follows.stalled.push((key, self.log.available()));
         }
-        self.forget_unfollowed();
+    }
+
+    /// Goes on with the streams that have room again.
+    fn read_on_stalled(&mut self) {
         let Some(fleet) = &mut self.fleet else { return };
         let stalled = core::mem::take(&mut fleet.follows.stalled);
         for (key, blocks) in stalled {
@@ -727,7 +726,7 @@ impl Endpoint<'_> {
             let log = &self.log;
             let waits = |stream: &Stream| {
                 // Reading the same entry again would find no room again.
-                stream.unread() > 0 || (log.is_crowded(&stream.chain) && log.available() <= blocks)
+                stream.unread() > 0 || (log.is_taken_by_others(&stream.chain) && log.available() <= blocks)
             };
             if self.streams.at(slot).is_some_and(waits) {
                 fleet.follows.stalled.push((key, blocks));
@@ -737,6 +736,15 @@ impl Endpoint<'_> {
                 self.read_on(key);
             }
         }
+    }
+
+    /// Goes on with the streams that have room again, and forgets looks whose clients did not ask again.
+    pub(crate) fn tend_follows(&mut self, now: Millis) {
+        if let Some(copies) = &mut self.log.copies {
+            copies.tick(now, self.config.resume_within);
+        }
+        self.forget_unfollowed();
+        self.read_on_stalled();
         let within = self.config.resume_within / 2;
         while let Some(fleet) = &mut self.fleet
             && let Some(&(since, key)) = fleet.follows.read.front()

@@ -201,11 +201,15 @@ impl<'m> Log<'m> {
     /// Returns the number of bytes that can be appended for a stream. Only unsent records count, since sent ones
     /// make room.
     pub(crate) fn room(&self, chain: &Chain) -> usize {
+        self.room_in(chain, self.available() - chain.spare())
+    }
+
+    /// Returns the room for a stream, with this number of blocks beside its own.
+    fn room_in(&self, chain: &Chain, blocks: usize) -> usize {
         // Its own last block stays while a byte is in it.
         let own = chain.spare().min(chain.blocks().saturating_sub(1));
-        let blocks = self.total - self.used + (self.spare - chain.spare()) + own;
         let share = self.share.saturating_sub(chain.unsent());
-        (blocks * DATA + chain.tail()).min(share)
+        ((blocks + own) * DATA + chain.tail()).min(share)
     }
 
     /// Returns the number of blocks for all streams that are free when all sent records are forgotten.
@@ -214,10 +218,8 @@ impl<'m> Log<'m> {
     }
 
     /// Returns whether there is more room for a stream once the others are read.
-    pub(crate) fn is_crowded(&self, chain: &Chain) -> bool {
-        let own = chain.spare().min(chain.blocks().saturating_sub(1));
-        let alone = (self.total - chain.blocks() + own) * DATA + chain.tail();
-        self.room(chain) < alone.min(self.share.saturating_sub(chain.unsent()))
+    pub(crate) fn is_taken_by_others(&self, chain: &Chain) -> bool {
+        self.room(chain) < self.room_in(chain, self.total - chain.blocks())
     }
 
     /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.

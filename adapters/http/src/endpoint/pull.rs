@@ -106,7 +106,7 @@ impl Endpoint<'_> {
     /// Waits with the next message of a stream until the log has room for it.
     fn wait_for_room(&mut self, id: StreamId, now: Millis, out: &mut dyn Sink) -> StreamStatus {
         self.streams.pulled(id.slot, false);
-        if self.streams.get(id).is_some_and(|stream| self.log.is_crowded(&stream.chain)) {
+        if self.streams.get(id).is_some_and(|stream| self.log.is_taken_by_others(&stream.chain)) {
             self.streams.starve(id.slot, &self.log);
         } else {
             self.streams.stir(id.slot);
