@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio_host::schema::target;
 
 use crate::json::compact;
 use crate::page::{Rows, Spans, Style};
@@ -133,17 +134,12 @@ impl<'a> Schema<'a> {
         let mut found = schema;
         for _ in 0..DEPTH {
             let Some(pointer) = found.get("$ref").and_then(|reference| reference.text()) else { break };
-            match self.at(&pointer.to_string()) {
+            match target(self.root, &pointer.to_string()) {
                 Some(target) => found = target,
                 None => break,
             }
         }
         found
-    }
-
-    fn at(&self, pointer: &str) -> Option<Raw<'a>> {
-        let path = pointer.strip_prefix('#')?;
-        path.split('/').skip(1).try_fold(self.root, |at, key| at.get(&key.replace("~1", "/").replace("~0", "~")))
     }
 
     /// Returns the allowed types by their names in the schema. Empty means any type.
@@ -365,6 +361,18 @@ maybe   string|null            Perhaps
 ";
         assert_eq!(shown, expected);
         assert_eq!(table("{}"), "");
+    }
+
+    #[test]
+    fn references_lead_to_any_place_of_the_document() {
+        let shown = table(
+            r##"{"properties":{
+                "item":{"$ref":"#/$defs/either/anyOf/1"},
+                "coded":{"$ref":"#/%24defs/a%20b"},
+                "anchor":{"$ref":"#either","title":"Not followed"}
+            },"$defs":{"either":{"$anchor":"either","anyOf":[{"type":"null"},{"type":"integer"}]},"a b":{"type":"boolean"}}}"##,
+        );
+        assert_eq!(shown, "item    integer\ncoded   boolean\nanchor  any      Not followed\n");
     }
 
     #[test]

@@ -309,7 +309,7 @@ impl<'s> Check<'s> {
         }
         let schema = Keywords::read(schema, &mut self.ignored);
         if let Some(pointer) = schema.get("$ref").and_then(|pointer| pointer.text()) {
-            match self.at(&pointer.to_string()) {
+            match target_within(self.root, &pointer.to_string(), &mut |bytes| self.step(bytes)) {
                 Some(target) => self.apply(target, value, path, found),
                 None => self.is_incomplete = true,
             }
@@ -326,21 +326,6 @@ impl<'s> Check<'s> {
             JsonKind::Bool | JsonKind::Null => {}
         }
         self.combined(&schema, value, path, found);
-    }
-
-    /// Follows a JSON pointer into the document. `None` if it leads elsewhere, or at the limit of steps.
-    fn at(&mut self, pointer: &str) -> Option<Raw<'s>> {
-        let pointer = decoded(pointer.strip_prefix('#')?)?;
-        let mut at = self.root;
-        for key in pointer.split('/').skip(1) {
-            let key = key.replace("~1", "/").replace("~0", "~");
-            self.step(at.as_bytes().len()).then_some(())?;
-            at = match at.kind() {
-                JsonKind::Array => at.items().nth(index_of(&key)?)?,
-                _ => at.get(&key)?,
-            };
-        }
-        (pointer.is_empty() || pointer.starts_with('/')).then_some(at)
     }
 
     /// `enum` and `const`.
@@ -484,6 +469,36 @@ impl<'s> Check<'s> {
             }
         }
     }
+}
+
+/// Follows the `$ref` of a schema into its own document, `root`. `None` if it does not lead to a value there: it names another
+/// document, or an anchor.
+///
+/// ```
+/// use mcp_sansio::json::Raw;
+/// use mcp_sansio_host::schema::target;
+/// let root = Raw::constant(r#"{"$defs":{"a b":{"anyOf":[{"type":"null"}]}}}"#);
+/// assert_eq!(target(root, "#/$defs/a%20b/anyOf/0").map(|found| found.to_string()).as_deref(), Some(r#"{"type":"null"}"#));
+/// assert!(target(root, "https://example.com/schema").is_none());
+/// ```
+#[must_use]
+pub fn target<'s>(root: Raw<'s>, reference: &str) -> Option<Raw<'s>> {
+    target_within(root, reference, &mut |_| true)
+}
+
+/// Follows a reference while `step` allows it, which takes the bytes that are read.
+fn target_within<'s>(root: Raw<'s>, reference: &str, step: &mut dyn FnMut(usize) -> bool) -> Option<Raw<'s>> {
+    let pointer = decoded(reference.strip_prefix('#')?)?;
+    let mut at = root;
+    for key in pointer.split('/').skip(1) {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        step(at.as_bytes().len()).then_some(())?;
+        at = match at.kind() {
+            JsonKind::Array => at.items().nth(index_of(&key)?)?,
+            _ => at.get(&key)?,
+        };
+    }
+    (pointer.is_empty() || pointer.starts_with('/')).then_some(at)
 }
 
 /// Reads a place in an array: digits without zeros before them.
