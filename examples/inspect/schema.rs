@@ -91,7 +91,7 @@ impl<'a> Schema<'a> {
 
     fn find_member(&self, schema: Raw<'a>, name: &str, depth: usize, search: &mut Search) -> Option<Raw<'a>> {
         let schema = self.resolve(schema);
-        for (found, member) in properties(self.resolve(schema)) {
+        for (found, member) in properties(schema) {
             if found.eq_str(name) {
                 return Some(self.resolve(member));
             }
