@@ -506,12 +506,13 @@ fn index_of(key: &str) -> Option<usize> {
     key.parse().ok().filter(|index: &usize| index.to_string() == key)
 }
 
-/// Decodes `%41` in a fragment. `None` if the result is not UTF-8.
+/// Decodes `%41` in a fragment; a `%` without two hexadecimal digits stays. `None` if the result is not UTF-8.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = after.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(byte.unwrap_or(*first));
         rest = byte.and_then(|_| after.get(2..)).unwrap_or(after);
@@ -581,6 +582,7 @@ fn count(schema: &Keywords<'_>, least: &str, most: &str, have: usize, unit: &str
     between(have, (schema.bound(least), schema.bound(most)), unit, path, found);
 }
 
+/// Notes a mismatch if `have` is less than the first or more than the second of `bounds`.
 fn between(have: usize, bounds: (Option<u64>, Option<u64>), unit: &str, path: &str, found: &mut Mismatches) {
     let (least, most) = bounds;
     if let Some(least) = least.filter(|least| (have as u64) < *least) {
@@ -943,6 +945,8 @@ mod tests {
             ),
             (r##"{"$defs":{"~1":{"type":"null"}},"$ref":"#/$defs/~01"}"##, "1", &["a number, expected null"]),
             (r##"{"$defs":{"\u00e9%":{"type":"null"}},"$ref":"#/$defs/%C3%A9%"}"##, "1", &["a number, expected null"]),
+            // A sign is no hexadecimal digit.
+            (r##"{"$defs":{"%+1":{"type":"null"}},"$ref":"#/$defs/%+1"}"##, "1", &["a number, expected null"]),
             (
                 r#"{"minimum":9007199254740993}"#,
                 "9007199254740992",
