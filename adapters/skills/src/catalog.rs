@@ -44,13 +44,15 @@ impl SkillId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     skills: BTreeMap<SkillId, Skill>,
+    /// By the label of the server and the name: the number of skills.
+    names: BTreeMap<String, BTreeMap<String, usize>>,
 }
 
 impl Catalog {
     /// Makes an empty catalog.
     #[must_use]
     pub const fn new() -> Self {
-        Catalog { skills: BTreeMap::new() }
+        Catalog { skills: BTreeMap::new(), names: BTreeMap::new() }
     }
 
     /// Adds the entry of a skill of a server.
@@ -62,18 +64,25 @@ impl Catalog {
         if self.skills.contains_key(&id) {
             return Err(SkillError::ListedTwice(id.uri));
         }
-        self.skills.insert(id, skill);
+        self.refresh(server, skill);
         Ok(())
     }
 
     /// Puts the entry that `skills/get` has returned in place of an older one. Returns the older one.
     pub fn refresh(&mut self, server: &str, skill: Skill) -> Option<Skill> {
-        self.skills.insert(SkillId::new(server, skill.uri()), skill)
+        let name = skill.name().to_owned();
+        let older = self.skills.insert(SkillId::new(server, skill.uri()), skill);
+        if older.is_none() {
+            // The name is a part of the URI, so the older one had the same.
+            *self.names.entry(server.to_owned()).or_default().entry(name).or_default() += 1;
+        }
+        older
     }
 
     /// Removes all entries of a server. What the application has cached of it should go too.
     pub fn remove_server(&mut self, server: &str) {
         self.skills.retain(|id, _| id.server != server);
+        self.names.remove(server);
     }
 
     /// Returns the entry of a skill.
@@ -98,8 +107,9 @@ impl Catalog {
     #[must_use]
     pub fn label(&self, id: &SkillId) -> String {
         let name = self.get(id).map(Skill::name);
-        let same = |name: &&str| self.named(name).filter(|(other, _)| other.server == id.server).count() == 1;
-        alloc::format!("{}/{}", id.server, name.filter(same).unwrap_or(&id.uri))
+        let names = self.names.get(&id.server);
+        let is_alone = |name: &&str| names.and_then(|names| names.get(*name)) == Some(&1);
+        alloc::format!("{}/{}", id.server, name.filter(is_alone).unwrap_or(&id.uri))
     }
 
     /// Returns the skill with this label.

@@ -352,6 +352,11 @@ fn equal_names_and_equal_uris_stay_apart() {
     assert_eq!(catalog.get(&SkillId::new("work", URI)), Some(&forms));
     catalog.remove_server("work");
     assert_eq!(labels(&catalog), ["home/forms"]);
+
+    // What was removed does not count for what comes later.
+    assert_eq!(catalog.refresh("work", other.clone()), None);
+    assert_eq!(labels(&catalog), ["home/forms", "work/forms"]);
+    assert_eq!(catalog.labelled("work/forms").map(|(id, _)| id.uri.as_str()), Some(other.uri()));
 }
 
 #[test]
