@@ -127,7 +127,7 @@ pub enum FieldKind<'a> {
     /// `string`.
     Text {
         /// `format`. [`Field::check`] checks `email`, `uri`, `date` (for example `2026-07-28`) and `date-time` (for
-        /// example `2026-07-28T12:00:00Z`).
+        /// example `2026-07-28T12:00:00Z`, of at most 64 bytes).
         format: Option<Text<'a>>,
         /// `minLength`, in characters.
         min: Option<u64>,
@@ -340,9 +340,8 @@ fn has_format(text: Text<'_>, format: Text<'_>) -> bool {
     match () {
         () if format.eq_str("email") => is_email(text),
         () if format.eq_str("uri") => is_uri(text),
-        // The longest text that can match has this length after its escapes are decoded.
         () if format.eq_str("date") => text.decode(&mut [0; 10]).is_ok_and(is_date),
-        () if format.eq_str("date-time") => text.decode(&mut [0; 64]).is_ok_and(is_date_time),
+        () if format.eq_str("date-time") => text.decode(&mut [0; DATE_TIME]).is_ok_and(is_date_time),
         () => true,
     }
 }
@@ -392,8 +391,15 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day) && parts.next().is_none()
 }
 
-/// Checks for a date-time of RFC 3339.
+/// The longest date-time, in bytes. A fraction of a second may have any number of digits.
+const DATE_TIME: usize = 64;
+
+/// Checks for a date-time of RFC 3339 of at most [`DATE_TIME`] bytes.
 fn is_date_time(text: &str) -> bool {
+    // A text without escapes comes here in any length: it is not decoded into a buffer.
+    if text.len() > DATE_TIME {
+        return false;
+    }
     let Some((date, time)) = text.split_once(['T', 't']) else { return false };
     let (clock, offset) = match time.strip_suffix(['Z', 'z']) {
         Some(clock) => (clock, true),
@@ -496,6 +502,18 @@ mod tests {
             &["2026-07-28", "2026-07-28T12:00Z", "2026-07-28T12:00:00", "2026-07-28T24:00:00Z", "2026-07-28 12:00:00Z"],
         );
         formatted("date-time", &[], &["2026-07-28T12:00:00.Z", "2026-07-28T12:00:00+5", "2026-02-30T12:00:00Z", "TZ"]);
+    }
+
+    /// A text has a format or not, whichever way JSON writes it.
+    #[test]
+    fn escapes_do_not_change_what_has_a_format() {
+        for (digits, fits) in [(43, true), (44, false), (1000, false)] {
+            for text in ["2026-07-28T12:00:00.DIGITSZ", r"2026-07-28\u005412:00:00.DIGITSZ"] {
+                let text = text.replace("DIGITS", &"4".repeat(digits));
+                let texts: &[&str] = &[&text];
+                formatted("date-time", if fits { texts } else { &[] }, if fits { &[] } else { texts });
+            }
+        }
     }
 
     #[test]
