@@ -102,7 +102,10 @@ class Hours:
             if name is None:
                 return
             used, code = 0, None
-            left = options.slice if stop is None else min(options.slice, int((stop - datetime.datetime.now()).total_seconds()) + 1)
+            # Not much more than the target lacks: others may still lack more when all are near the end.
+            left = min(options.slice, max(10, int((options.until - self.total(name)) * 1.02) + 2))
+            if stop is not None:
+                left = min(left, int((stop - datetime.datetime.now()).total_seconds()) + 1)
             try:
                 used, code = self.turn(name, left, options.max_len)
             finally:
