@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fuzzes all targets side by side for long, in equal shares of processor time, from the committed corpora, which are left alone.
 
-    fuzz/hours.py --until 3600                  # an hour of processor time for each target, as counted by the kernel
+    fuzz/hours.py --until 7200                  # until each target has had two hours of processor time, as counted by the kernel
     fuzz/hours.py --stop 17:25 --workers 2      # as much as there is time for
     fuzz/hours.py --table                       # the time that each target has had so far
     fuzz/hours.py --record                      # adds the times of this machine to hours.json, to be committed with the inputs
@@ -102,8 +102,8 @@ class Hours:
             if name is None:
                 return
             used, code = 0, None
-            # Not much more than the target lacks: others may still lack more when all are near the end.
-            left = min(options.slice, max(10, int((options.until - self.total(name)) * 1.02) + 2))
+            # A little more than the target lacks, as a program does not have all of its turn as processor time; 10 seconds at least, to read the corpus.
+            left = int(min(options.slice, max(10, 1.02 * (options.until - self.total(name)))))
             if stop is not None:
                 left = min(left, int((stop - datetime.datetime.now()).total_seconds()) + 1)
             try:
@@ -133,9 +133,9 @@ def main():
     parser.add_argument("targets", nargs="*", help="default: all")
     parser.add_argument("--work", type=pathlib.Path, default=FUZZ.parent / "target" / "fuzzed")
     parser.add_argument("--build", action="store_true", help="build the programs before; done if there are none")
-    parser.add_argument("--until", type=float, default=3600, help="the processor time of each target, in seconds (default: 3600)")
+    parser.add_argument("--until", type=float, default=3600, help="the processor time of each target, in seconds, with that in hours.json (default: 3600)")
     parser.add_argument("--stop", help="the next time of the day at which to end, HH:MM")
-    parser.add_argument("--slice", type=int, default=120, help="the length of a turn, in seconds (default: 120)")
+    parser.add_argument("--slice", type=int, default=120, help="the longest turn, in seconds (default: 120)")
     parser.add_argument("--workers", type=int, default=2, help="programs at the same time (default: 2)")
     parser.add_argument("--max-len", type=int, default=4096, help="the longest input, in bytes (default: 4096, as the gate)")
     parser.add_argument("--table", action="store_true", help="print the times, and run nothing")
