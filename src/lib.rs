@@ -130,10 +130,14 @@ struct Readme;
 #[doc = include_str!("../docs/servers.md")]
 struct ServersPage;
 
-/// The programs of the page about a server's duties are tests too.
-#[cfg(all(doctest, feature = "std"))]
-#[doc = include_str!("../docs/duties-server.md")]
-struct ServerDutiesPage;
+/// The duties of the program around an engine: the rules of the specification that no engine can keep for it. Documentation only.
+#[cfg(all(doc, feature = "std"))]
+pub mod duties {
+    #[doc = include_str!("../docs/duties-client.md")]
+    pub mod client {}
+    #[doc = include_str!("../docs/duties-server.md")]
+    pub mod server {}
+}
 
 /// The programs of the page about clients are tests too.
 #[cfg(all(doctest, feature = "std", feature = "serde"))]

@@ -154,7 +154,7 @@ impl<'r> Entry<'r> {
 
 /// Results in borrowed memory, or in memory that grows up to its limit. New results replace the oldest.
 ///
-/// Keep one cache for each user: see `docs/duties-client.md`, "Caches".
+/// Keep one cache for each user: see [Caches](crate::duties::client#caches).
 #[derive(Debug)]
 pub struct ResponseCache<'m> {
     records: Records<'m>,

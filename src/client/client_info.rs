@@ -28,7 +28,7 @@ pub(super) const ELICITATION: [ClientCapability; 2] = [ClientCapability::ElicitF
 ///     .feature(ClientCapability::Roots);
 /// ```
 ///
-/// `docs/duties-client.md` has the duties of the program around a client.
+/// The [duties](crate::duties::client) of the program around a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientInfo<'t> {
     name: &'t str,

@@ -69,6 +69,7 @@ pub mod result;
 mod retry;
 mod sanitize;
 mod server_requests;
+mod subscription_state;
 mod subscriptions;
 mod timeouts;
 pub mod views;
@@ -98,7 +99,7 @@ use crate::time::Millis;
 use client_info::MetaParts;
 use connect::Opening;
 use pending::{State, until};
-use subscriptions::SubscriptionState;
+use subscription_state::SubscriptionState;
 
 /// Identifies a request or a subscription of the client. Each token is used once: a call with the token of a
 /// request that has ended fails and changes nothing.
@@ -108,7 +109,6 @@ pub struct PendingId(pub(crate) u32);
 
 /// The state machine of a client: the connection, requests in flight, subscriptions. The [module](self) has an
 /// example.
-///
 ///
 /// - Opening: [`connect`](Client::connect), [`connect_as`](Client::connect_as), [`reconnect`](Client::reconnect).
 /// - Input: [`receive`](Client::receive), [`advance`](Client::advance), [`lost`](Client::lost),
@@ -584,7 +584,7 @@ impl<'m> Client<'m> {
         if full && matches!(opened, Ok(None)) { Err(FullError::Now) } else { opened }
     }
 
-    /// Ends the request with the id `http1` on the wire, because the transport failed. Subscriptions open again
+    /// Ends the request with the JSON-RPC id `wire`, because the transport failed. Subscriptions open again
     /// after some time where the reason allows it.
     pub fn lost(&mut self, wire: u64, why: TransportError) {
         if self.opening.is_on_wire(wire) {

@@ -1,6 +1,6 @@
 //! The notifications of the server: progress, logs, changes.
 
-use super::subscriptions::SubscriptionState;
+use super::subscription_state::SubscriptionState;
 use super::{Client, ClientEvent, PendingId, ProtocolViolation};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::LoggingLevel;

@@ -1,7 +1,7 @@
 //! The table of requests and subscriptions in flight, their states, and all transitions between the states.
 
 use super::request::{Options, Request};
-use super::subscriptions::SubscriptionState;
+use super::subscription_state::SubscriptionState;
 use super::{Client, PendingId, SendError, TransportError};
 use crate::protocol::Method;
 use crate::time::Millis;
@@ -277,7 +277,7 @@ impl Client<'_> {
         self.on_wire(wire).is_some() || (!self.opening.is_ready() && self.opening.is_on_wire(wire))
     }
 
-    /// Returns the method of the request with the id `http1` on the wire.
+    /// Returns the method of the request with the JSON-RPC id `wire`.
     #[must_use]
     pub fn method_of(&self, wire: u64) -> Option<Method> {
         self.on_wire(wire).map(|pending| pending.method)

@@ -253,7 +253,7 @@ impl Said<'_> {
 /// A directory or file that the server may use
 /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)).
 ///
-/// Give only folders that the user chose: see `docs/duties-client.md`, "Roots".
+/// Give only folders that the user chose: see [Roots](crate::duties::client#roots).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Root<'r> {

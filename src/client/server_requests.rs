@@ -189,7 +189,7 @@ pub struct InputRequests<'a> {
 
 /// A request of the server.
 ///
-/// Show it to the user before you answer: see `docs/duties-client.md`, "Visits", "Forms" and "Sampling".
+/// Show it to the user before you answer: see [Visits](crate::duties::client#visits), [Forms](crate::duties::client#forms) and [Sampling](crate::duties::client#sampling).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ServerRequest<'a> {

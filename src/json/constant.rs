@@ -28,7 +28,7 @@ pub const fn check(text: &str) -> Result<(), ParseError> {
     }
 }
 
-/// The place where a text stops being JSON, with what would be JSON.
+/// The offset of the first error, and what was expected there.
 #[derive(Clone, Copy)]
 pub(super) struct Fault {
     /// The byte's position from 0.

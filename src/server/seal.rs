@@ -43,7 +43,7 @@ pub enum SealError {
 /// Protects the state of a handler that travels through the client as `requestState`. A client can change it. The
 /// core has no cryptography: pass an implementation over a MAC or an AEAD to [`Server::seal`](super::Server::seal).
 ///
-/// A seal does not prevent that a state comes twice: see `docs/duties-server.md`, "Request state".
+/// A seal does not prevent that a state comes twice: see [Request state](crate::duties::server#request-state).
 pub trait Seal {
     /// Writes the protected form of `state` to `sealed` and returns its length in bytes.
     ///

@@ -11,7 +11,7 @@ use crate::sink::{FullError, Writer};
 /// The [caching hints](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) of a list,
 /// a resource or the description of the server (2026-07-28).
 ///
-/// A result that not every user may see is not public: see `docs/duties-server.md`, "Caching hints".
+/// A result that not every user may see is not public: see [Caching hints](crate::duties::server#caching-hints).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]

@@ -210,7 +210,7 @@ mod tests {
     use crate::sink::{LineSink, SliceStorage};
     use std::vec::Vec;
 
-    /// A sink that takes nothing at all, not even nothing.
+    /// A sink whose `put` fails, even for an empty slice.
     struct Shut;
 
     impl Sink for Shut {

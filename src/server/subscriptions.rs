@@ -365,7 +365,7 @@ impl Server<'_> {
             } else {
                 match whole(out, MessageKind::Notification, |out| write_updated(out, &record, topics)) {
                     Err(FullError::Now) => return Err(FullError::Now),
-                    // It is left out: the records behind it must not wait for ever.
+                    // Drops a record that never fits, so that later ones are sent.
                     Err(FullError::Never) => status = PullStatus::TooSmall,
                     Ok(()) => {}
                 }

@@ -1,10 +1,10 @@
 //! Asking the client: the handlers' methods for it, in both eras (feature `ask`).
 
 use super::context::{
-    AskVia, HandlerError, HandlerFailure, HandlerResult, Receipt, RequestContext, Settled, ToolError, begin_message,
-    bound, end_result,
+    AskVia, HandlerError, HandlerFailure, HandlerResult, Receipt, RequestContext, Settled, begin_message, bound,
+    end_result,
 };
-use super::input_request::{InputError, InputRequest, InputResponse};
+use super::input_request::{InputError, InputRequest, InputResponse, cannot_ask, wrong_ask};
 use crate::content::write_base64;
 use crate::json::object::{Object, array};
 use crate::json::{Raw, write};
@@ -14,7 +14,7 @@ use crate::revision::Revision;
 use crate::rpc::{begin, begin_request};
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, PRINCIPAL, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
 use crate::server::server_info::WriteQuestionMeta;
-use crate::server::{Millis, RequestToken, RpcError};
+use crate::server::{Millis, RequestToken};
 use crate::sink::{FullError, MessageKind, Out, whole};
 use crate::trace_context::TraceContext;
 
@@ -263,20 +263,6 @@ impl<'a> RequestContext<'a> {
     }
 }
 
-/// Makes the error for a mistake of the handler.
-pub(super) const fn wrong_ask(words: &'static str) -> HandlerError {
-    HandlerError(HandlerFailure::Fail(RpcError::internal(words)))
-}
-
-/// Makes the error if the client cannot be asked, in words for the model.
-pub(super) const fn cannot_ask(words: &'static str) -> HandlerError {
-    HandlerError(HandlerFailure::Teach(ToolError {
-        words: [words, "", "", ""],
-        code: code::INTERNAL,
-        otherwise: words,
-    }))
-}
-
 /// Makes the error if there is no room for the questions. The handler waits if that helps.
 fn ask_later(full: FullError) -> HandlerError {
     match full {
@@ -295,7 +281,7 @@ fn keep_ask(
 ) -> Result<(), NoRoomError> {
     if let Some((params, principal)) = first {
         keep.keep(owner, PARAMS, 0, &[params.map_or(&b"{}"[..], |params| params.as_bytes())])?;
-        // What wakes a request, or ends its questions, has no principal.
+        // A wake-up or an expiry comes from no client, so it has no principal.
         if let Some(principal) = principal {
             keep.keep(owner, PRINCIPAL, 0, &[principal.as_bytes()])?;
         }

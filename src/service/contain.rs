@@ -37,9 +37,9 @@ impl<S> Service<'_, S> {
     /// poisoned. The message of the panic goes to standard error, as always. A program with `panic = "abort"` ends all the
     /// same.
     ///
-    /// Contained are handlers of requests, also when they run again and when they answer late; lists, and the search in those that
-    /// come from the state; sources, whose content breaks off there; [`on_cancel`](Service::on_cancel) and [`on_notification`](Service::on_notification). The part of a
-    /// list that is sent in windows after its first one is not.
+    /// It catches panics of handlers of requests, also when they run again and when they answer late; of lists, and of the search in
+    /// those that come from the state; of sources, whose content breaks off there; of [`on_cancel`](Service::on_cancel) and
+    /// [`on_notification`](Service::on_notification). It does not catch those of a list that is sent in windows, after its first one.
     ///
     /// ```
     /// use std::panic::{AssertUnwindSafe, catch_unwind};

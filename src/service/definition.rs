@@ -281,7 +281,7 @@ macro_rules! shared_setters {
 /// # let _ = SERVICE;
 /// ```
 ///
-/// The handler checks the caller and the arguments: see `docs/duties-server.md`, "Access control" and "Input".
+/// The handler checks the caller and the arguments: see [Access control](crate::duties::server#access-control) and [Input](crate::duties::server#input).
 #[must_use]
 pub struct Tool<S: 'static> {
     pub(crate) info: ToolInfo<'static>,
@@ -514,7 +514,7 @@ macro_rules! resource_setters {
 /// static RESOURCES: [Resource<String>; 1] = [Resource::new("note://motto", "motto", read).mime("text/plain")];
 /// ```
 ///
-/// The handler checks who reads it: see `docs/duties-server.md`, "Access control".
+/// The handler checks who reads it: see [Access control](crate::duties::server#access-control).
 #[must_use]
 pub struct Resource<S: 'static> {
     pub(crate) info: ResourceInfo<'static>,
@@ -570,7 +570,7 @@ impl<S> Resource<S> {
 ///     [ResourceTemplate::new("city://{city}", "city", read).complete(complete)];
 /// ```
 ///
-/// A variable may contain anything, `..` too: see `docs/duties-server.md`, "Paths".
+/// A variable may contain anything, `..` too: see [Paths](crate::duties::server#paths).
 #[must_use]
 pub struct ResourceTemplate<S: 'static> {
     pub(crate) info: ResourceInfo<'static>,
@@ -673,7 +673,7 @@ impl<'t> PromptArgument<'t> {
 ///     [Prompt::new("review", "Reviews code", review).arguments(&[PromptArgument::required("code")])];
 /// ```
 ///
-/// The handler checks the arguments: see `docs/duties-server.md`, "Input".
+/// The handler checks the arguments: see [Input](crate::duties::server#input).
 #[must_use]
 pub struct Prompt<S: 'static> {
     pub(crate) info: PromptInfo<'static>,

@@ -79,7 +79,7 @@ impl<'w> Sift<'w> {
     }
 
     fn pass(&mut self, is_sound: bool, write: &WriteEntry<'_>) -> bool {
-        // A list that goes on although it was stopped is not heard.
+        // Ignores entries after `stop`.
         self.goes_on = self.goes_on && (self.with)(if is_sound { Entry::Dynamic(write) } else { Entry::Unsound });
         self.goes_on
     }

@@ -3,13 +3,13 @@
 //! [sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling) and
 //! [roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots).
 
-use super::ask::{cannot_ask, wrong_ask};
-use super::context::HandlerError;
+use super::context::{HandlerError, HandlerFailure, ToolError};
 use crate::balance::Wishes;
 use crate::content::{ContentBlock, PromptMessage, Role, write_texts};
 use crate::json::{Decimal, Raw, Text, object::Object, object::array, write};
 use crate::protocol::{ClientCapabilities, ClientCapability, code};
 use crate::revision::{Revision, Since};
+use crate::server::RpcError;
 use crate::server::server_info::WriteQuestionMeta;
 use crate::sink::{FullError, Writer};
 
@@ -36,7 +36,7 @@ use crate::sink::{FullError, Writer};
 /// # let _: fn(&mut (), &mut Call<'_>) -> HandlerResult = paint;
 /// ```
 ///
-/// A form must not ask for secrets, and a visit needs care: see `docs/duties-server.md`, "Secrets" and "Visits".
+/// A form must not ask for secrets, and a visit needs care: see [Secrets](crate::duties::server#secrets) and [Visits](crate::duties::server#visits).
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct InputRequest<'q> {
@@ -76,6 +76,20 @@ struct Way {
 }
 
 const NOT_IN_REVISION: HandlerError = cannot_ask("this client's protocol revision cannot ask that");
+
+/// Makes the error for a mistake of the handler.
+pub(super) const fn wrong_ask(words: &'static str) -> HandlerError {
+    HandlerError(HandlerFailure::Fail(RpcError::internal(words)))
+}
+
+/// Makes the error if the client cannot be asked, in words for the model.
+pub(super) const fn cannot_ask(words: &'static str) -> HandlerError {
+    HandlerError(HandlerFailure::Teach(ToolError {
+        words: [words, "", "", ""],
+        code: code::INTERNAL,
+        otherwise: words,
+    }))
+}
 
 impl Way {
     const FORM: Way = Way {
@@ -267,7 +281,7 @@ fn is_plain(schema: Raw<'_>) -> bool {
 /// # let _ = question;
 /// ```
 ///
-/// The handler limits the conversation: see `docs/duties-server.md`, "Sampling".
+/// The handler limits the conversation: see [Sampling](crate::duties::server#sampling).
 #[doc(alias = "CreateMessageRequest")]
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -413,7 +427,7 @@ pub enum InputError {
 
 /// The answer to a question. It comes from the client: the handler checks it.
 ///
-/// See `docs/duties-server.md`, "Input".
+/// See [Input](crate::duties::server#input).
 #[derive(Clone, Copy, Debug)]
 pub struct InputResponse<'a> {
     pub(crate) result: Result<Raw<'a>, InputError>,

@@ -17,7 +17,7 @@ use crate::rpc::RequestMembers;
 use crate::server::{RequestSlot, RpcError, TransportChecks};
 use crate::sink::{FullError, Writer};
 
-/// The request for a handler, from the message or from where it was kept.
+/// The parameters of one handler run: read from the message, or from the retry record.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) params: Option<Raw<'a>>,

@@ -175,7 +175,7 @@ use crate::server::{Caching, Icon, RequestToken, ServerInfo};
 /// # let _ = SERVICE;
 /// ```
 ///
-/// See `docs/duties-server.md` for the duties of the program around it, in order of weight.
+/// The [duties](crate::duties::server) of the program around it, in order of weight.
 #[must_use]
 pub struct Service<'t, S: 'static> {
     pub(crate) about: ServerInfo<'t>,

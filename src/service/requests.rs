@@ -105,7 +105,7 @@ pub struct GetPrompt<'a> {
 /// # let _: fn(&mut (), &mut Complete<'_>) -> HandlerResult = complete;
 /// ```
 ///
-/// The handler offers only values that this user may see: see `docs/duties-server.md`, "Completions".
+/// The handler offers only values that this user may see: see [Completions](crate::duties::server#completions).
 #[doc(alias = "CompleteRequest")]
 #[derive(Debug)]
 pub struct Complete<'a> {

@@ -59,7 +59,7 @@ impl Layout {
             return Ok(Layout { state: 0, texts });
         };
         const BROKEN: RpcError<'static> =
-            RpcError::invalid_params("Invalid params: requestState was not made here and now");
+            RpcError::invalid_params("Invalid params: requestState is not valid for this server or has expired");
         let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
             return Err(BROKEN);
         };

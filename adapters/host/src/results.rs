@@ -174,7 +174,7 @@ impl ServerHello {
 
 impl fmt::Debug for ServerHello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.result.as_str()).finish()
+        f.debug_struct("ServerHello").field("revision", &self.revision).field("result", &self.result.as_str()).finish()
     }
 }
 

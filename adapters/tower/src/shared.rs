@@ -345,7 +345,7 @@ impl<S> Inner<S> {
     }
 }
 
-/// The end of a turn. After a panic of a handler, all that wait are woken, so that they see it.
+/// The end of a turn. After a panic of a handler it wakes all waiters: they must see the poisoned server.
 struct End<'s, S: 'static>(&'s Shared<S>);
 
 impl<S> Drop for End<'_, S> {

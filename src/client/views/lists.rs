@@ -59,7 +59,7 @@ impl<'a, T: View<'a>> ListResult<'a, T> {
 
 view! {
     /// A tool ([tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool)). Ask the user
-    /// before you call it: see `docs/duties-client.md`, "Consent" and "Untrusted content".
+    /// before you call it: see [Consent](crate::duties::client#consent) and [Untrusted content](crate::duties::client#untrusted-content).
     ToolView {
         list "tools";
         must {

@@ -9,7 +9,7 @@ use crate::json::{Raw, Text};
 /// The result of `tools/call` ([tool
 /// result](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result)).
 ///
-/// The library does not check it against the tool's `outputSchema`: see `docs/duties-client.md`, "Results".
+/// The library does not check it against the tool's `outputSchema`: see [Results](crate::duties::client#results).
 ///
 /// ```
 /// use mcp_sansio::client::views::{CallToolResult, View};

@@ -38,7 +38,7 @@ view! {
     /// [`ViewError::Value`] if `src` is neither an `https:` nor a `data:` URI: a client must not load other URIs.
     /// Load icons without credentials, and trust neither their type nor their size.
     ///
-    /// See `docs/duties-client.md`, "Icons".
+    /// See [Icons](crate::duties::client#icons).
     IconView {
         must {
             /// Returns `src`: an `https:` or `data:` URI.

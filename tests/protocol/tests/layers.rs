@@ -150,6 +150,23 @@ fn revisions_are_compared_in_one_place() {
     assert_eq!(wrong, [""; 0]);
 }
 
+/// What `Debug` prints is the name of the type, also after it was renamed.
+#[test]
+fn debug_prints_the_name_of_the_type() {
+    let mut wrong = Vec::new();
+    for source in CRATES.iter().flat_map(|(root, _)| sources(root)) {
+        for written in source.text.split(" Debug for ").skip(1).chain(source.text.split("::Debug for ").skip(1)) {
+            let name: String = written.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+            let body = written.split("\n}").next().unwrap_or_default();
+            let printed = body.split("f.debug_struct(\"").nth(1).and_then(|rest| rest.split('"').next());
+            wrong.extend(
+                printed.filter(|&printed| printed != name).map(|printed| format!("{name} is printed as {printed}")),
+            );
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
 /// Checks the search of the other tests.
 #[test]
 fn imports_are_found() {

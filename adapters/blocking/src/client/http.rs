@@ -492,7 +492,7 @@ fn poll_sockets(
     time: Duration,
 ) -> io::Result<[bool; CONNECTIONS]> {
     let mut ready = [false; CONNECTIONS];
-    // In the places behind those that are wanted is the first one again, so the list needs no allocation.
+    // Unused entries repeat the first, so the array needs no allocation.
     let first = wanted.iter().flatten().next().copied();
     let mut listed = first.map(|first| {
         let mut listed = wanted.iter().flatten();

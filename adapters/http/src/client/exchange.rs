@@ -258,7 +258,7 @@ pub(crate) const MOST: usize = 16 << 20;
 /// Leaves the bytes out: headers may be secret.
 impl fmt::Debug for ExchangeSlot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("ExchangeSlot").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -788,8 +788,6 @@ impl<'m> ExchangeSlot<'m> {
             _ => false,
         }
     }
-
-    // Ending.
 
     /// Handles a connection that broke, or is useless, before the answer.
     fn lose(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {

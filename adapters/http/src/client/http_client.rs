@@ -132,7 +132,7 @@ impl HeaderWriter<'_> {
 
 impl core::fmt::Debug for HeaderWriter<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Headers").finish_non_exhaustive()
+        f.debug_struct("HeaderWriter").finish_non_exhaustive()
     }
 }
 
@@ -213,7 +213,10 @@ pub struct HttpClient<'m> {
 /// Leaves the messages out.
 impl core::fmt::Debug for HttpClient<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Web").field("client", &self.client).field("remote", &self.port.remote).finish_non_exhaustive()
+        f.debug_struct("HttpClient")
+            .field("client", &self.client)
+            .field("remote", &self.port.remote)
+            .finish_non_exhaustive()
     }
 }
 
@@ -564,7 +567,7 @@ impl<'m> HttpClient<'m> {
     /// Returns the time, in milliseconds, by which to [`run`](HttpClient::run) again.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        // A deadline that has passed waits for a free slot: to wake up again does not help.
+        // An expired deadline is not reported while no slot is free: waking earlier changes nothing.
         let now = self.port.remote.origin.now;
         let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
         client.into_iter().chain(self.port.remote.next_deadline()).min()

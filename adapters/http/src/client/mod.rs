@@ -7,7 +7,7 @@
 //! - 2026-07-28: Streamable HTTP
 //!   [without sessions](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
 //!
-//! [`HttpTransport`] is an [`Out`]: a client engine writes whole messages into it and knows nothing of HTTP. [`HttpTransport`]
+//! [`HttpTransport`] is an [`Out`]: a client engine writes whole messages into it and knows nothing of HTTP. It
 //! reads in these messages which headers, sessions and streams they need. A driver moves bytes between sockets
 //! and slots. Each slot is one connection with one exchange at a time. A turn of the driver's loop:
 //!

@@ -231,7 +231,7 @@ impl<'h> RequestHead<'h> {
 
 impl core::fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Head").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RequestHead").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
     }
 }
 

@@ -168,9 +168,9 @@ pub struct Stream {
     /// The time when it was sent, or its client came back.
     #[cfg(feature = "fleet")]
     pub(crate) opened: Millis,
-    /// Its neighbours among those in the same state.
+    /// Links of the intrusive list of streams in this state.
     peers: Links,
-    /// Its neighbours among those that are ready.
+    /// Links of the intrusive list of streams that are ready.
     ready: Links,
     /// Its neighbours among those of its session.
     mates: Links,

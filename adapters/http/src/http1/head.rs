@@ -1,6 +1,5 @@
 //! The head of a request: parsed once, kept as places in the received bytes.
 
-use super::kept::Repeatable;
 use super::limits::ConnectionLimits;
 use super::scan::{equal_or_below, find, outside};
 use super::status::Status;
@@ -282,6 +281,17 @@ impl Asked {
 pub(crate) enum Framing {
     Length(usize),
     Chunked,
+}
+
+/// A head from which the next one may differ in the length of its body alone. Sizes of places in a head have 16 bits.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for stores that grow"))]
+pub(crate) struct Repeatable {
+    /// The place of the digits of `Content-Length`.
+    pub(crate) digits: Span,
+    /// As in [`Asked`].
+    pub(crate) head: bool,
+    pub(crate) http10: bool,
 }
 
 /// A head that was parsed.

@@ -2,20 +2,9 @@
 //! `Content-Length`; one that is equal is not parsed again: 6,820 instructions for a `tools/call` in place of 8,771
 //! (`calc/http-echo32` in benches/counts.txt).
 
-use super::head::{Asked, Span};
+use super::head::{Asked, Repeatable};
 #[cfg(feature = "alloc")]
 use super::head::{Framing, number};
-
-/// A head from which the next one may differ in the length of its body alone. Sizes of places in a head have 16 bits.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "for stores that grow"))]
-pub(crate) struct Repeatable {
-    /// The place of the digits of `Content-Length`.
-    pub(crate) digits: Span,
-    /// As in [`Asked`].
-    pub(crate) head: bool,
-    pub(crate) http10: bool,
-}
 
 /// Remembers the last parsed head. A copy of its bytes is at the front of the store, before the current request.
 #[cfg(feature = "alloc")]

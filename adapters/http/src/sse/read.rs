@@ -356,7 +356,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
 
 impl<const ID: usize> fmt::Debug for SseDecoder<'_, ID> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decoder").field("len", &self.len).field("last_id", &self.last_id()).finish_non_exhaustive()
+        f.debug_struct("SseDecoder").field("len", &self.len).field("last_id", &self.last_id()).finish_non_exhaustive()
     }
 }
 

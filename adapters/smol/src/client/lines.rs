@@ -266,7 +266,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
 
 impl<R, W> fmt::Debug for StreamTransport<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Over").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("StreamTransport").field("gone", &self.gone).finish_non_exhaustive()
     }
 }
 

@@ -53,7 +53,7 @@ impl Drop for PendingResponse {
 
 impl fmt::Debug for PendingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome").field("token", &self.token()).finish_non_exhaustive()
+        f.debug_struct("PendingResponse").field("token", &self.token()).finish_non_exhaustive()
     }
 }
 

@@ -117,8 +117,8 @@ pub enum TaskEvent {
     Ended(TaskEnd),
 }
 
-/// A question of a task. It deserves the same care as a request that the server sends by itself: see
-/// `docs/duties-client.md`, "Visits", "Forms" and "Sampling".
+/// A question of a task. It deserves the same care as a request that the server sends by itself: see "Visits", "Forms" and "Sampling"
+/// among the duties of a client in the documentation of `mcp-sansio`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskQuestion {
