@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The crates in the normal trees of the adapters, without authorization and with it: none of authorization's crates in the
-first, and as many as the README says in both.
+first, and as many as docs/authorization.md says in both.
 
     trees.py     compares; exits with 1 where something differs
 """
@@ -14,7 +14,7 @@ ROOT = os.path.join(os.path.dirname(__file__), "..")
 # What brings signatures and hashes along.
 OF_AUTHORIZATION = {"mcp-sansio-auth", "sha2", "hmac", "digest", "p256", "ecdsa", "elliptic-curve"}
 
-# The row in the README, the package, its features without authorization, and what adds it.
+# The row in the page, the package, its features without authorization, and what adds it.
 CHECKS = "mcp-sansio-auth/resource-server"
 ROWS = [
     ("`mcp-sansio`", "mcp-sansio", [], []),
@@ -38,7 +38,7 @@ def tree(packages, features):
 
 
 def main():
-    readme = open(os.path.join(ROOT, "README.md")).read().splitlines()
+    page = open(os.path.join(ROOT, "docs/authorization.md")).read().splitlines()
     wrong = []
     for title, package, features, added in ROWS:
         without = tree([package], [f"{package}/{feature}" for feature in features])
@@ -53,9 +53,9 @@ def main():
             numbers[1:] = map(len, whole)
         row = f"| {title} | {' | '.join(map(str, numbers))} |".replace("  ", " ")
         print(row)
-        if row not in readme:
-            wrong.append(f"README.md has another row for {title}")
-    print("\n".join(wrong) if wrong else "trees: all as in the README")
+        if row not in page:
+            wrong.append(f"docs/authorization.md has another row for {title}")
+    print("\n".join(wrong) if wrong else "trees: all as in docs/authorization.md")
     return 1 if wrong else 0
 
 
