@@ -309,7 +309,14 @@ fn feed(task: &mut TaskFollower, now: Millis, answer: &str) -> String {
 #[track_caller]
 fn sent(task: &mut TaskFollower, now: Millis) -> String {
     match task.next(now) {
-        TaskStep::Send(request) => request.method_name().into(),
+        TaskStep::Send(request) => {
+            let mut out = LineSink::new(Vec::new());
+            engine().send(&request, &mut out).unwrap();
+            let line = String::from_utf8(out.into_inner()).unwrap();
+            // The `taskId` names the task, and nothing else does.
+            assert!(line.contains(r#""taskId":"#) && !line.contains("related-task"), "{line}");
+            request.method_name().into()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -569,7 +576,7 @@ fn an_answer_that_is_taken_after_the_end_is_in_the_handle() {
 }
 
 /// In 2025-11-25 the result comes by `tasks/result`, and the questions with it.
-// spec: B189 K011 K012 K013 K019 K056 K061 K072
+// spec: B189 K004 K011 K012 K013 K019 K056 K061 K072
 #[test]
 fn tasks_of_the_revision_before() {
     let legacy = || TaskFollower::resume(TaskHandle::new(ID, Revision::V2025_11_25), FollowLimits::DEFAULT);

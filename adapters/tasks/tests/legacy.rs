@@ -185,7 +185,7 @@ fn a_task_from_its_creation_to_its_result() {
     assert_eq!(desk.ask("tasks/get", json!({ "taskId": id, "_meta": other }))["result"], task);
 
     // The result is not there yet: two requests wait for it, and one is cancelled.
-    assert_eq!(desk.send("tasks/result", json!({ "taskId": id })), [json!(null); 0]);
+    assert_eq!(desk.send("tasks/result", json!({ "taskId": id, "_meta": other })), [json!(null); 0]);
     let first = desk.last_id;
     assert_eq!(desk.send("tasks/result", json!({ "taskId": id })), [json!(null); 0]);
     let second = desk.last_id;
@@ -212,7 +212,7 @@ fn a_task_from_its_creation_to_its_result() {
     assert!(told.iter().all(|line| line["result"] == result), "{told:?}");
     // It stays until the time that the client asked for is over.
     assert_eq!(desk.get(&id)["status"], "completed");
-    assert_eq!(desk.ask("tasks/result", json!({ "taskId": id }))["result"], result);
+    assert_eq!(desk.ask("tasks/result", json!({ "taskId": id, "_meta": other }))["result"], result);
     assert_eq!(desk.server.in_flight(), 0);
     desk.now = 31_500;
     assert_eq!(desk.code("tasks/get", json!({ "taskId": id })), code::INVALID_PARAMS);
@@ -291,14 +291,16 @@ fn failures() {
     assert_eq!(desk.code("tasks/update", json!({ "taskId": id, "inputResponses": {} })), code::METHOD_NOT_FOUND);
 }
 
-// spec: K021 K024 K035 K036 K037 K060
+// spec: K004 K021 K024 K035 K036 K037 K060
 #[test]
 fn cancelled_is_the_end() {
     let mut desk = Desk::new();
     let (token, id) = desk.begin();
     assert_eq!(desk.send("tasks/result", json!({ "taskId": id })), [json!(null); 0]);
     let waiting = desk.last_id;
-    let told = desk.send("tasks/cancel", json!({ "taskId": id }));
+    let (_, other) = desk.begin();
+    let other = json!({ RELATED: { "taskId": other } });
+    let told = desk.send("tasks/cancel", json!({ "taskId": id, "_meta": other }));
     assert_eq!((told.len(), &told[0]["result"]["taskId"]), (2, &json!(id)));
     assert_eq!((&told[0]["id"], &told[0]["result"]["status"]), (&json!(desk.last_id), &json!("cancelled")));
     assert_eq!((&told[1]["id"], &told[1]["error"]["code"]), (&json!(waiting), &json!(code::INVALID_PARAMS)));

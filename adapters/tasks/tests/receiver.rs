@@ -257,13 +257,15 @@ fn failures() {
     assert_eq!(desk.receiver.tasks().count(), tasks);
 }
 
-// spec: K021 K024 K035 K036 K037 K060
+// spec: K004 K021 K024 K035 K036 K037 K060
 #[test]
 fn cancelled_is_the_end() {
     let mut desk = Desk::new();
     let (token, id) = desk.begin();
     let waiting = desk.wait_for(&id);
-    let told = desk.send("tasks/cancel", json!({ "taskId": id }));
+    let (_, other) = desk.begin();
+    let other = json!({ RELATED: { "taskId": other } });
+    let told = desk.send("tasks/cancel", json!({ "taskId": id, "_meta": other }));
     assert_eq!((told.len(), &told[0]["id"], &told[1]["id"]), (2, &json!(desk.last_id), &waiting));
     assert_eq!((&told[0]["result"]["taskId"], &told[0]["result"]["status"]), (&json!(id), &json!("cancelled")));
     assert_eq!(told[1]["error"]["code"], code::INVALID_PARAMS);

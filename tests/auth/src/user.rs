@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use mcp_sansio_auth::config::AuthorizationLimits;
 use mcp_sansio_auth::jose::Es256Key;
 use mcp_sansio_blocking::client::{AuthorizationOptions, FetchLimits, FetchRequest, Fetcher};
 
-/// Returns options that log in at once.
+/// Returns options that log in at once. A page that leads nowhere ends the login after 10 seconds.
 pub fn login() -> AuthorizationOptions {
-    AuthorizationOptions::new("test").visit(browse)
+    let mut limits = AuthorizationLimits::default();
+    limits.visit = 10;
+    AuthorizationOptions::new("test").visit(browse).config(|config| config.limits(limits))
 }
 
 /// Visits a URL as a browser does, in a thread.

@@ -132,7 +132,7 @@ fn secrets_are_not_shown() {
 #[test]
 fn only_the_redirect_of_the_flow_counts() {
     let world = World::new();
-    let options = AuthorizationOptions::new("test").visit(|url| {
+    let options = login().visit(|url| {
         let url = url.to_owned();
         std::thread::spawn(move || {
             let back = redirect_of(&url).unwrap();
@@ -598,7 +598,7 @@ fn registrations_may_be_refused_or_changed() {
             client["client_secret_expires_at"] = json!(0);
         });
         let hardened = answered.clone();
-        let options = AuthorizationOptions::new("test").visit(move |url| {
+        let options = login().visit(move |url| {
             hardened.state().harden(Place::Issuer, "hush hush:+", method);
             browse(url);
         });
@@ -672,7 +672,7 @@ fn a_nonce_is_demanded_after_a_login_and_after_a_step_up() {
         state.state().nonce = format!("nonce-{}", visits.fetch_add(1, Ordering::Relaxed));
         browse(url);
     };
-    let options = AuthorizationOptions::new("test").visit(visit).dpop_key(fresh_key());
+    let options = login().visit(visit).dpop_key(fresh_key());
     // The first message is challenged four times.
     call(&mut client(&world, options), "write").unwrap();
     assert_eq!(count(&world, Place::Mcp, "/mcp"), 5, "{:?}", world.story());
@@ -738,7 +738,7 @@ fn one_flow_for_all_that_wait() {
     let world = World::new();
     let asked = Arc::new(AtomicU32::new(0));
     let counted = asked.clone();
-    let options = AuthorizationOptions::new("test").visit(move |url| {
+    let options = login().visit(move |url| {
         counted.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(100));
         browse(url);

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use mcp_sansio::client::Request;
 use mcp_sansio_auth_tests::{Adapter, AnyClient, Kept, Place, Response, World, browse, fresh_key, login, redirect_of};
-use mcp_sansio_blocking::client::{
-    AuthorizationOptions, FetchLimits, FetchRequest, Fetcher, HttpOptions, TokenStore, rustls,
-};
+use mcp_sansio_blocking::client::{FetchLimits, FetchRequest, Fetcher, HttpOptions, TokenStore, rustls};
 use serde_json::{Value, json};
 
 #[path = "../../remote/secured.rs"]
@@ -220,7 +218,7 @@ fn secrets_that_have_ended() {
         let hardened = world.clone();
         let options = move |kept: Kept| {
             let hardened = hardened.clone();
-            AuthorizationOptions::new("test").port(0).tokens(kept).visit(move |url| {
+            login().port(0).tokens(kept).visit(move |url| {
                 hardened.state().harden(Place::Issuer, "hush hush", "client_secret_post");
                 browse(url);
             })
@@ -261,7 +259,7 @@ fn redirects_of_the_browser_that_are_not_this_one() {
         let earlier = Arc::new(Mutex::new(None::<String>));
         let threads = Arc::new(Mutex::new(Vec::new()));
         let (before, started) = (earlier.clone(), threads.clone());
-        let options = AuthorizationOptions::new("test").visit(move |url| {
+        let options = login().visit(move |url| {
             let (url, before) = (url.to_owned(), before.clone());
             started.lock().unwrap().push(std::thread::spawn(move || {
                 let visit_for = |url: &str, time| {
@@ -544,7 +542,7 @@ fn the_tls_configuration_counts_for_the_authorization_server() {
 #[test]
 fn a_request_that_is_cancelled_during_the_login() {
     let world = World::new();
-    let options = AuthorizationOptions::new("test").visit(|url| {
+    let options = login().visit(|url| {
         std::thread::sleep(Duration::from_millis(100));
         browse(url);
     });

@@ -334,6 +334,32 @@ fn metadata_is_found_in_order() {
     assert_eq!(world.visited("scope"), None);
 }
 
+/// The issuer is compared at each place of the metadata.
+// spec: A080
+#[test]
+fn metadata_of_another_issuer_is_refused_wherever_it_is() {
+    for place in [
+        "https://as.example/.well-known/oauth-authorization-server/t",
+        "https://as.example/.well-known/openid-configuration/t",
+        "https://as.example/t/.well-known/openid-configuration",
+    ] {
+        for (issuer, is_it) in [("/t", true), ("", false), ("/t/", false), ("/T", false), ("/t#", false)] {
+            let mut world = World::new(config());
+            world.script.remove("https://as.example/.well-known/oauth-authorization-server");
+            world.set(
+                "https://h.example/.well-known/oauth-protected-resource/mcp",
+                json(200, format!(r#"{{"resource":"{SERVER}","authorization_servers":["{ISSUER}/t"]}}"#)),
+            );
+            let named = format!(r#""issuer":"{ISSUER}{issuer}""#);
+            world.set(place, json(200, METADATA.replace(&format!(r#""issuer":"{ISSUER}""#), &named)));
+            world.redirect = Box::new(|visit| format!("/callback?code=C1&state={}", visit["state"]));
+            let expected = if is_it { End::Retry } else { End::Refused(AuthorizationError::IssuerMismatch) };
+            assert_eq!(world.challenged(), expected, "{place}: {issuer}");
+            assert_eq!(world.visits.len(), usize::from(is_it), "{place}: {issuer}");
+        }
+    }
+}
+
 /// The fallback of 2025-03-26.
 // spec: A001 A022 A023
 #[test]

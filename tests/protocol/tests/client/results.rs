@@ -1,8 +1,9 @@
 //! Which responses count as an answer.
 
 use crate::desk::{Desk, FULL, LEGACY, PLAIN, everywhere};
-use mcp_sansio::client::{ErrorObject, Request, RequestError, TransportError};
+use mcp_sansio::client::{ClientInfo, ErrorObject, Request, RequestError, SubscriptionFilter, TransportError};
 use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio_blocking::client::ClientError;
 
@@ -102,30 +103,54 @@ fn unknown_resources() {
     }
 }
 
-/// Each request of 2026-07-28 carries the client's name and capabilities.
+/// Each request of 2026-07-28 carries the client's name and capabilities: also those that the client sends by itself.
 // spec: B046 B049 B144 C004
 #[test]
 fn every_request_says_who_asks() {
-    let mut desk = Desk::modern(&PLAIN);
-    for request in [
-        Request::discover(),
-        Request::list_tools(),
-        Request::list_prompts(),
-        Request::list_resources(),
-        Request::list_templates(),
-        Request::call("x"),
-        Request::read("r://x"),
-        Request::prompt("x"),
-        Request::complete_prompt("x", "a", ""),
-        Request::raw("com.example/x", None),
-    ] {
-        let token = desk.send(&request);
-        let meta = &desk.one()["params"]["_meta"];
-        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "plain", "{request:?}");
-        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date(), "{request:?}");
-        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}), "{request:?}");
-        desk.cancel(token).unwrap();
+    static FORMS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitForm);
+    let full = r#"{"experimental":{"x":{"a":1}},"extensions":{"com.example/x":{}},"roots":{},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}}}"#;
+    for (profile, name, capabilities) in
+        [(&PLAIN, "plain", "{}"), (&FORMS, "plain", r#"{"elicitation":{"form":{}}}"#), (&FULL, "desk", full)]
+    {
+        let capabilities: serde_json::Value = serde_json::from_str(capabilities).unwrap();
+        let check = |said: &serde_json::Value| {
+            let meta = &said["params"]["_meta"];
+            assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], name, "{said}");
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date(), "{said}");
+            assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], capabilities, "{said}");
+        };
+        let mut probing = Desk::new(profile);
+        probing.client().connect();
+        probing.pump();
+        check(&probing.one());
+        let mut desk = Desk::modern(profile);
+        for request in [
+            Request::discover(),
+            Request::list_tools(),
+            Request::list_prompts(),
+            Request::list_resources(),
+            Request::list_templates(),
+            Request::call("x"),
+            Request::read("r://x"),
+            Request::prompt("x"),
+            Request::complete_prompt("x", "a", ""),
+            Request::raw("com.example/x", None),
+        ] {
+            let token = desk.send(&request);
+            check(&desk.one());
+            desk.cancel(token).unwrap();
+            desk.forget();
+        }
+        let filter = SubscriptionFilter::new().tools();
+        desk.with(|client, _| client.listen(&filter)).unwrap();
+        check(&desk.one());
+        // A call that is sent again with the state of the server.
+        desk.send(&Request::call("x"));
         desk.forget();
+        desk.result(r#"{"resultType":"input_required","requestState":"s"}"#);
+        let again = desk.one();
+        assert_eq!(again["params"]["requestState"], "s");
+        check(&again);
     }
 }
 
