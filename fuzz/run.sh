@@ -4,7 +4,7 @@
 #   fuzz/run.sh                       # the gate: the same inputs each time, a fixed number of them from a fixed seed
 #   fuzz/run.sh SECONDS [TARGET...]   # to find something new: so many seconds each, from a seed of its own
 #
-# For hours of all targets side by side: fuzz/hours.py. For what the corpora reach: fuzz/coverage.py. README.md has both.
+# With SECONDS the new inputs stay in fuzz/found/TARGET, where the next run begins with them.
 #
 # What is found is in fuzz/artifacts, to be run again with: cargo +nightly fuzz run --features libfuzzer TARGET FILE
 # Once it is fixed, it stays in fuzz/corpus/TARGET under a name that tells what it was: the tests of fuzz/ and the gate
@@ -29,8 +29,12 @@ if setarch -R true 2>/dev/null; then steady=(setarch -R); fi
 cargo test --quiet --lib
 
 cargo fuzz --version 2>/dev/null | grep -q "$version" || cargo install --quiet --locked cargo-fuzz@$version
-found=$(mktemp -d)
-trap 'rm -rf "$found"' EXIT
+if [ -n "$seconds" ]; then
+  found=$PWD/found
+else
+  found=$(mktemp -d)
+  trap 'rm -rf "$found"' EXIT
+fi
 for target in "${targets[@]}"; do
   mkdir -p "$found/$target"
   if [ -n "$seconds" ]; then
