@@ -1,9 +1,10 @@
 //! Clients of child processes: servers that behave, and servers that do not.
 #![cfg(all(feature = "client", unix))]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,14 +15,18 @@ use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::views::ListToolsResult;
 use mcp_sansio::client::{ClientInfo, ProtocolViolation, Request, SendError, SubscriptionFilter, TransportError};
 use mcp_sansio::json::Raw;
+use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
 use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::server::MessageLimits;
+use mcp_sansio::sink::LineSink;
 use mcp_sansio_smol::client::{
-    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Ignore, OwnedEvent,
+    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, OwnedEvent,
     OwnedResult, PageLimits, Stderr, StopSignal, StreamTransport, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::{Serve, channel};
 use smol::future::FutureExt;
+use smol::io::{AsyncRead, AsyncWrite};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
@@ -229,16 +234,22 @@ fn those_that_wait_for_room_go_on_when_one_of_them_is_dropped() {
     run(start(own_server(), ChildOptions::new()), |client| async move {
         client.connect().await.unwrap();
         let never = Request::call("wait").arguments(&Wait { ms: 0, steps: 0 });
-        let mut taken: Vec<_> = (0..mcp_sansio_smol::client::IN_FLIGHT).map(|_| client.request(never)).collect();
-        let first = client.request(Request::call("echo").arguments(&ECHO));
-        let second = client.request(Request::call("echo").arguments(&ECHO));
-        assert_eq!((taken[63].token().is_some(), first.token(), second.token()), (true, None, None));
+        let sent = Arc::new(AtomicUsize::new(0));
+        let begin = |request| {
+            let sent = sent.clone();
+            client.request_with(request, move |_| _ = sent.fetch_add(1, Ordering::Relaxed))
+        };
+        let mut taken: Vec<_> = (0..mcp_sansio_smol::client::IN_FLIGHT).map(|_| begin(never)).collect();
+        let first = begin(Request::call("echo").arguments(&ECHO));
+        let second = begin(Request::call("echo").arguments(&ECHO));
+        assert_eq!(sent.load(Ordering::Relaxed), 64);
         assert!(future::poll_once(Box::pin(client.request(Request::list_tools()))).await.is_none());
         let second = smol::spawn(second);
         Timer::after(Duration::from_millis(20)).await;
         drop(first);
         drop(taken.pop());
         assert!(second.await.unwrap().as_str().contains("hello"));
+        assert_eq!(sent.load(Ordering::Relaxed), 65, "the dropped one had no token");
         // A request that waits for its turn ends by its time, too.
         let outcome = client.request(never);
         let late = client.request(Request::call("echo").arguments(&ECHO).timeout(40));
@@ -255,9 +266,10 @@ fn progress_and_questions_go_to_the_events() {
     smol::block_on(bounded(async {
         let driver = smol::spawn(driver);
         client.connect().await.unwrap();
-        let waited = client.request(Request::call("wait").arguments(&Wait { ms: 1, steps: 3 }).with_progress());
-        let token = waited.token();
-        waited.await.unwrap();
+        let (sending, sent) = std::sync::mpsc::channel();
+        let request = Request::call("wait").arguments(&Wait { ms: 1, steps: 3 }).with_progress();
+        client.request_with(request, move |token| sending.send(token).unwrap()).await.unwrap();
+        let token = sent.recv().ok();
         let mut reports = Vec::new();
         while reports.len() < 3 {
             if let OwnedEvent::Progress { token: of, done, total, .. } = events.next().await.unwrap() {
@@ -281,6 +293,98 @@ fn progress_and_questions_go_to_the_events() {
             assert!(met.await.unwrap().as_str().contains(name));
         }
         assert_eq!(events.missed(), 0);
+        client.close().await;
+        driver.await;
+    }));
+}
+
+/// A server in the memory of this program: it has answered when a write returns.
+#[derive(Clone)]
+struct Quick(Arc<Mutex<QuickServer>>);
+
+type QuickServer = (LineServer<'static, LineSink<Vec<u8>>>, common::State);
+
+impl Quick {
+    fn new() -> Self {
+        let server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+        Quick(Arc::new(Mutex::new((server, common::State::new(channel().0)))))
+    }
+}
+
+impl AsyncWrite for Quick {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let (server, state) = &mut *self.0.lock().unwrap();
+        let space = server.space();
+        let n = space.len().min(bytes.len());
+        space[..n].copy_from_slice(&bytes[..n]);
+        server.filled(n);
+        let _ = server.run(&common::service(), state);
+        Poll::Ready(Ok(n))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Quick {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<std::io::Result<usize>> {
+        let (server, _) = &mut *self.0.lock().unwrap();
+        let n = space.len().min(server.pending().len());
+        if n == 0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        space[..n].copy_from_slice(&server.pending()[..n]);
+        server.sent(n);
+        Poll::Ready(Ok(n))
+    }
+}
+
+/// A handler that answers a question has to know the request that caused it. Three requests wait for the connection; the last one
+/// is sent before `request_with` returns.
+#[test]
+fn a_token_is_known_before_the_first_event_that_carries_it() {
+    let names = Arc::new(Mutex::new(HashMap::new()));
+    let known = names.clone();
+    let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        let ClientEvent::Asked(asked) = event else { return };
+        let Some(name) = asked.token.and_then(|token| known.lock().unwrap().remove(&token)) else { return };
+        for question in asked.questions() {
+            let content = format!(r#"{{"name":"{name}"}}"#);
+            link.reply(question.id, &ClientResult::accept(Raw::parse(content.as_bytes()).unwrap())).unwrap();
+        }
+    };
+    let server = Quick::new();
+    let (client, driver) = Client::new(StreamTransport::new(server.clone(), server, &PROFILE), handler);
+    let greet = |client: &Client, name: &'static str| {
+        let names = names.clone();
+        client.request_with(Request::call("greet"), move |token| _ = names.lock().unwrap().insert(token, name))
+    };
+    let (seen, calls) = (names.clone(), Arc::new(AtomicUsize::new(0)));
+    let written = calls.clone();
+    client.trace(move |direction, message| {
+        let message = String::from_utf8_lossy(message);
+        let first = message.contains("tools/call") && !message.contains("inputResponses");
+        if direction == Direction::Sent && first {
+            assert!(!seen.lock().unwrap().is_empty(), "the token comes after the bytes");
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    smol::block_on(bounded(async {
+        let mut connected = Box::pin(client.connect());
+        assert!(future::poll_once(&mut connected).await.is_none());
+        let waiting = ["Grace", "Mary", "Emmy"].map(|name| (name, greet(&client, name)));
+        assert!(names.lock().unwrap().is_empty());
+        let driver = smol::spawn(driver);
+        connected.await.unwrap();
+        for (name, greeted) in waiting {
+            assert!(greeted.await.unwrap().as_str().contains(&format!("Hello, {name}")));
+        }
+        assert!(greet(&client, "Ada").await.unwrap().as_str().contains("Hello, Ada"));
+        assert_eq!((names.lock().unwrap().len(), calls.load(Ordering::Relaxed)), (0, 4));
         client.close().await;
         driver.await;
     }));
@@ -699,8 +803,13 @@ fn a_server_that_does_not_read() {
         let text = "x".repeat(700_000);
         let big = serde_json::json!({ "text": text });
         let request = Request::call("echo").arguments(&big).timeout(100);
-        let outcomes: Vec<_> = (0..8).map(|_| client.request(request)).collect();
-        assert!(outcomes[0].token().is_some() && outcomes[7].token().is_none(), "the last ones wait for their turn");
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = || {
+            let sent = sent.clone();
+            move |_| _ = sent.fetch_add(1, Ordering::Relaxed)
+        };
+        let outcomes: Vec<_> = (0..8).map(|_| client.request_with(request, counted())).collect();
+        assert!((1..8).contains(&sent.load(Ordering::Relaxed)), "the last ones wait for their turn");
         let begun = Instant::now();
         for outcome in outcomes {
             assert!(matches!(lost(outcome.await).0, TransportError::TimedOut | TransportError::Closed));

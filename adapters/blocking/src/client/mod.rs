@@ -197,6 +197,39 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent; [`ClientError::Lost`] if the connection is closed.
     pub fn send(&mut self, request: &Request<'_>) -> Result<PendingId, ClientError> {
+        self.send_with(request, |_| ())
+    }
+
+    /// Sends a request as [`send`](Client::send) does. `sending` gets its token before it is written, so the handler gets no
+    /// event earlier that carries the token.
+    ///
+    /// ```no_run
+    /// use std::cell::Cell;
+    /// use std::process::Command;
+    /// use mcp_sansio::client::{ClientInfo, Request};
+    /// use mcp_sansio_blocking::client::{Child, Client, ClientEvent, ClientHandle};
+    ///
+    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let loading = Cell::new(None);
+    /// let handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+    ///     if let ClientEvent::Progress { token, done, .. } = event && loading.get() == Some(token) {
+    ///         println!("loaded: {done}");
+    ///     }
+    /// };
+    /// let mut client = Client::new(Child::spawn(Command::new("calc"), &profile)?, handler);
+    /// client.connect()?;
+    /// let token = client.send_with(&Request::call("load").with_progress(), |token| loading.set(Some(token)))?;
+    /// println!("{}", client.wait(token)?.as_str());
+    /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`send`](Client::send).
+    pub fn send_with(
+        &mut self,
+        request: &Request<'_>,
+        sending: impl FnOnce(PendingId),
+    ) -> Result<PendingId, ClientError> {
         let mut begun = None;
         // The client is opening a new session after the server ended the last one.
         if self.engine().is_opening() {
@@ -208,6 +241,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             match self.link().send(request) {
                 Ok(token) => {
                     self.waits.tokens.push((token, None));
+                    sending(token);
                     self.step()?;
                     return Ok(token);
                 }
@@ -550,6 +584,13 @@ mod tests {
                 let answer = serde_json::json!({ "jsonrpc": "2.0", "id": request["id"], "result": {
                     "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "logging": {} }, "serverInfo": { "name": "strict", "version": "1" },
                 } });
+                let token = &request["params"]["_meta"]["progressToken"];
+                if token.is_u64() {
+                    let params = serde_json::json!({ "progressToken": token, "progress": 1 });
+                    let progress =
+                        serde_json::json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+                    self.says(&progress.to_string());
+                }
                 if request["id"].is_u64() && !method.starts_with("answer") && !method.contains("/silent") {
                     self.says(&answer.to_string());
                 }
@@ -642,6 +683,26 @@ mod tests {
     }
 
     const OPENING: &str = "initialize notifications/initialized ";
+
+    /// The server reports progress in the turn that sends the request.
+    #[test]
+    fn a_token_is_known_before_the_first_event_that_carries_it() {
+        let (known, heard) = (std::cell::Cell::new(None), std::cell::Cell::new(0));
+        let handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Progress { token, .. } = event {
+                assert_eq!(known.get(), Some(token));
+                heard.set(heard.get() + 1);
+            }
+        };
+        let mut client = Client::new(strict(&PROFILE), handler);
+        client.connect().unwrap();
+        for round in 1..3 {
+            let request = Request::call("any").with_progress();
+            let token = client.send_with(&request, |token| known.set(Some(token))).unwrap();
+            assert_eq!((known.get(), heard.get()), (Some(token), round), "it was written and answered at once");
+            client.wait(token).unwrap();
+        }
+    }
 
     /// The first request waits until the server can send requests too, also if the connection was opened through the handle.
     #[test]

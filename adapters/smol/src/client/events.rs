@@ -39,7 +39,7 @@ pub enum OwnedEvent {
     /// `notifications/progress`: the
     /// [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress) of a request.
     Progress {
-        /// The request, see [`PendingResponse::token`](super::PendingResponse::token).
+        /// The request, see [`request_with`](super::Client::request_with).
         token: PendingId,
         /// The member `progress`: the amount that is done.
         done: f64,

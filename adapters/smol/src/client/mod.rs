@@ -151,7 +151,7 @@ use std::time::Duration;
 
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::views::ToolView;
-use mcp_sansio::client::{Request, ServerRequestId, SubscriptionFilter, TransportError};
+use mcp_sansio::client::{PendingId, Request, ServerRequestId, SubscriptionFilter, TransportError};
 use mcp_sansio::error::RpcError;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
@@ -322,7 +322,37 @@ impl Client {
     /// time of the request, or else in the time of the [`ClientOptions`](ClientOptions::timeout).
     // By value: with a reference, the future of a caller would borrow the request across `.await` and not be `Send`.
     pub fn request(&self, request: Request<'_>) -> PendingResponse {
-        PendingResponse::new(self.clone(), &request)
+        PendingResponse::new(self.clone(), &request, None)
+    }
+
+    /// Sends a request as [`request`](Client::request) does. `sending` gets its token before it is written, so no event that
+    /// carries the token comes earlier: to the handler, or to a task that reads [`events`]. A request that waits for its turn
+    /// has no token before, and none if it is never sent. `sending` must not use the client (this panics).
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use std::sync::{Arc, Mutex};
+    /// use mcp_sansio::client::{PendingId, Request};
+    /// use mcp_sansio_smol::client::{Client, ClientError};
+    ///
+    /// /// The names of requests, for the task that reads the events. Remove them when the results are there.
+    /// type Names = Arc<Mutex<HashMap<PendingId, String>>>;
+    ///
+    /// async fn call(client: &Client, names: Names, tool: String) -> Result<(), ClientError> {
+    ///     let request = Request::call(&*tool).with_progress();
+    ///     let named = tool.clone();
+    ///     let answer = client.request_with(request, move |token| _ = names.lock().unwrap().insert(token, named));
+    ///     println!("{tool}: {}", answer.await?.as_str());
+    ///     Ok(())
+    /// }
+    /// # let _ = call;
+    /// ```
+    pub fn request_with(
+        &self,
+        request: Request<'_>,
+        sending: impl FnOnce(PendingId) + Send + 'static,
+    ) -> PendingResponse {
+        PendingResponse::new(self.clone(), &request, Some(Box::new(sending)))
     }
 
     /// Returns the pages of a

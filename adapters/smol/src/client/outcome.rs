@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::Stream;
-use mcp_sansio::client::{OwnedRequest, PendingId, Request, SendError};
+use mcp_sansio::client::{OwnedRequest, Request, SendError};
 use mcp_sansio_host::PageCursor;
 
-use super::state::Ticket;
+use super::state::{Sending, Ticket};
 use super::{Client, ClientError, OwnedResult, PageLimits};
 
 /// The result of a request that was sent or waits for its turn: a future. Dropping it cancels the request.
@@ -20,19 +20,9 @@ pub struct PendingResponse {
 }
 
 impl PendingResponse {
-    pub(super) fn new(client: Client, request: &Request<'_>) -> Self {
-        let ticket = client.with(|state| state.begin(request));
+    pub(super) fn new(client: Client, request: &Request<'_>, sending: Option<Sending>) -> Self {
+        let ticket = client.with(|state| state.begin(request, sending));
         PendingResponse { client, ticket }
-    }
-
-    /// Returns the request's token, which events carry; `None` before the request is sent and after its result was
-    /// returned.
-    #[must_use]
-    pub const fn token(&self) -> Option<PendingId> {
-        match self.ticket {
-            Ticket::Sent(token) => Some(token),
-            _ => None,
-        }
     }
 }
 
@@ -53,7 +43,7 @@ impl Drop for PendingResponse {
 
 impl fmt::Debug for PendingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingResponse").field("token", &self.token()).finish_non_exhaustive()
+        f.debug_struct("PendingResponse").finish_non_exhaustive()
     }
 }
 

@@ -72,12 +72,15 @@ impl Waiting {
     }
 }
 
+/// A function that gets the token of a request before it is written.
+pub(super) type Sending = Box<dyn FnOnce(PendingId) + Send>;
+
 /// The state of a request.
 pub(super) enum Ticket {
     /// The request was not sent.
     Failed(ClientError),
     /// The request waits for its turn.
-    Waiting(u64, OwnedRequest),
+    Waiting(u64, OwnedRequest, Option<Sending>),
     Sent(PendingId),
     /// The outcome was returned.
     Over,
@@ -182,9 +185,9 @@ impl State {
     }
 
     /// Sends a request, or lets it wait for its turn.
-    pub(super) fn begin(&mut self, request: &Request<'_>) -> Ticket {
+    pub(super) fn begin(&mut self, request: &Request<'_>, mut sending: Option<Sending>) -> Ticket {
         if self.line.is_empty() {
-            match self.send(request) {
+            match self.send(request, &mut sending) {
                 Ok(Some(token)) => return Ticket::Sent(token),
                 Ok(None) => {}
                 Err(error) => return Ticket::Failed(error),
@@ -199,11 +202,11 @@ impl State {
         let own = request.time().map(|time| now.saturating_add(time));
         self.line.push_back(Waiting { ticket: self.last_ticket, own, overdue: false, waker: None });
         self.wake_driver();
-        Ticket::Waiting(self.last_ticket, request)
+        Ticket::Waiting(self.last_ticket, request, sending)
     }
 
     /// Sends a request. Returns `None` if it has to wait.
-    fn send(&mut self, request: &Request<'_>) -> Result<Option<PendingId>, ClientError> {
+    fn send(&mut self, request: &Request<'_>, sending: &mut Option<Sending>) -> Result<Option<PendingId>, ClientError> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
         let settling = self.is_settling();
         let mut link = self.link()?;
@@ -213,6 +216,10 @@ impl State {
         match link.send(request) {
             Ok(token) => {
                 self.book.requests.insert(token, Pending::default());
+                // Before it is written: its first event may come in the same turn, or to another thread.
+                if let Some(sending) = sending.take() {
+                    sending(token);
+                }
                 self.run_for_driver();
                 Ok(Some(token))
             }
@@ -250,7 +257,7 @@ impl State {
         cx: &Context<'_>,
     ) -> Poll<Result<OwnedResult, ClientError>> {
         match ticket {
-            Ticket::Waiting(number, request) => match self.poll_turn(*number, request, cx) {
+            Ticket::Waiting(number, request, sending) => match self.poll_turn(*number, request, sending, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(token)) => *ticket = Ticket::Sent(token),
                 Poll::Ready(Err(error)) => *ticket = Ticket::Failed(error),
@@ -285,6 +292,7 @@ impl State {
         &mut self,
         ticket: u64,
         request: &OwnedRequest,
+        sending: &mut Option<Sending>,
         cx: &Context<'_>,
     ) -> Poll<Result<PendingId, ClientError>> {
         let now = self.now();
@@ -297,7 +305,7 @@ impl State {
         } else if due {
             Err(ClientError::lost_by(TransportError::TimedOut))
         } else if first {
-            self.send(&request.request())
+            self.send(&request.request(), sending)
         } else {
             Ok(None)
         };
@@ -354,7 +362,7 @@ impl State {
     /// Drops the outcome of a request, and cancels the request if it was sent.
     pub(super) fn give_up(&mut self, ticket: &Ticket) {
         match ticket {
-            Ticket::Waiting(number, _) => self.leave_line(*number),
+            Ticket::Waiting(number, ..) => self.leave_line(*number),
             Ticket::Sent(token) => {
                 let pending = self.book.requests.remove(token);
                 if pending.is_some_and(|pending| pending.outcome.is_none()) {

@@ -23,15 +23,26 @@ struct State {
     work: Work<State>,
 }
 
+/// Forgets the route of a call, also of one that is cancelled.
+struct Route(Routes, RequestToken);
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().retain(|_, ours| *ours != self.1);
+    }
+}
+
 /// Passes a call on to a child.
 fn forward(child: &Client, routes: &Routes, theirs: &str, state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    let request = Request::call(theirs).with_progress().with_logs(LoggingLevel::Debug);
-    let asked = child.request(request.arguments(&call.arguments()));
-    let (token, routes, theirs) = (call.token(), routes.clone(), asked.token());
-    theirs.map(|theirs| routes.lock().unwrap().insert(theirs, token));
+    let arguments = call.arguments();
+    let request = Request::call(theirs).with_progress().with_logs(LoggingLevel::Debug).arguments(&arguments);
+    let (ours, known) = (call.token(), routes.clone());
+    // Before it is written: progress may come at once.
+    let asked = child.request_with(request, move |theirs| _ = known.lock().unwrap().insert(theirs, ours));
+    let route = Route(routes.clone(), ours);
     let asking = state.work.future(move |_| async move {
         let answer = asked.await;
-        theirs.map(|theirs| routes.lock().unwrap().remove(&theirs));
+        drop(route);
         answer
     });
     asking.then(call, |_, call, answer| match answer {

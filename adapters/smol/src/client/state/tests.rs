@@ -208,7 +208,7 @@ impl Scene {
     }
 
     fn begin(&mut self) -> Ticket {
-        let ticket = self.state.begin(&Request::call("any"));
+        let ticket = self.state.begin(&Request::call("any"), None);
         self.wake();
         ticket
     }
@@ -754,7 +754,7 @@ fn the_driver_that_was_polled_last_is_woken() {
 fn the_engine_knows_the_time_of_a_request() {
     let mut scene = Scene::open();
     scene.pass(100);
-    let _ticket = scene.state.begin(&Request::call("any").timeout(7_000));
+    let _ticket = scene.state.begin(&Request::call("any").timeout(7_000), None);
     let due = scene.state.sooner_than_alarm().unwrap();
     assert!((107_000..150_000).contains(&due), "{due}");
     let at = scene.state.instant(due).unwrap();
