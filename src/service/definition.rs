@@ -93,6 +93,43 @@ impl ToolAnnotations {
     }
 }
 
+/// The setters of descriptions that are made at run time: those that all have, and those that are given.
+macro_rules! info_setters {
+    ($($(#[$doc:meta])* $member:ident($value:ident: $type:ty) => $set:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub const fn $member(mut self, $value: $type) -> Self {
+                self.$member = $set;
+                self
+            }
+        )*
+
+        /// Sets `title`, a name for people; written from 2025-06-18 on.
+        pub const fn title(mut self, title: &'t str) -> Self {
+            self.title = Some(title);
+            self
+        }
+
+        /// Sets `icons`; written from 2025-11-25 on.
+        pub const fn icons(mut self, icons: &'t [Icon<'t>]) -> Self {
+            self.icons = Icons::new(icons);
+            self
+        }
+
+        /// Sets `_meta`, a JSON object; written from 2025-06-18 on. An entry with anything else is left out of lists.
+        pub const fn meta(mut self, meta: &'t str) -> Self {
+            self.meta = Some(meta);
+            self
+        }
+
+        /// Sets the room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
+        pub const fn reserve(mut self, bytes: usize) -> Self {
+            self.reserve = bytes;
+            self
+        }
+    };
+}
+
 /// The description of a tool in `tools/list`, as [`DynamicTools`](super::DynamicTools) lists it. See
 /// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
 #[doc(alias = "Tool")]
@@ -147,9 +184,18 @@ impl<'t> ToolInfo<'t> {
         }
     }
 
-    /// Sets `icons`; written from 2025-11-25 on.
-    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        ToolInfo { icons: Icons::new(icons), ..self }
+    info_setters! {
+        /// Sets `inputSchema`: a JSON object with `"type": "object"`. A tool with anything else, or with an `x-mcp-header` for
+        /// which clients exclude it, is left out of lists.
+        #[doc(alias = "inputSchema")]
+        input(schema: &'t str) => schema;
+        /// Sets `outputSchema`, a JSON object; written from 2025-06-18 on, and before 2026-07-28 only if its type is `object`. A
+        /// tool with anything else is left out of lists.
+        #[doc(alias = "outputSchema")]
+        output(schema: &'t str) => Some(schema);
+        /// Sets `annotations`.
+        #[doc(alias = "annotations")]
+        hints(hints: ToolAnnotations) => hints;
     }
 
     /// Sets members of the entry that belong to an extension, a JSON object; see [`Tool::entry`].
@@ -398,9 +444,8 @@ pub struct ResourceInfo<'t> {
     pub(crate) icons: Icons<'t>,
     /// The `_meta`, a JSON object; written from 2025-06-18 on.
     pub meta: Option<&'t str>,
-    /// The `ttlMs` and `cacheScope` of its contents (2026-07-28). Default: those of the service.
-    #[doc(alias = "ttlMs")]
-    pub caching: Option<Caching>,
+    /// The `ttlMs` and `cacheScope` of its contents (2026-07-28), in tables alone: other contents have those that the handler sets.
+    pub(crate) caching: Option<Caching>,
     /// The room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
     pub reserve: usize,
 }
@@ -424,9 +469,16 @@ impl<'t> ResourceInfo<'t> {
         }
     }
 
-    /// Sets `icons`; written from 2025-11-25 on.
-    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        ResourceInfo { icons: Icons::new(icons), ..self }
+    info_setters! {
+        /// Sets `description`, for the model.
+        description(description: &'t str) => Some(description);
+        /// Sets `mimeType`, of the entry in the list. Contents have the one that the handler gives them.
+        #[doc(alias = "mimeType")]
+        mime(mime: &'t str) => Some(mime);
+        /// Sets `size`, in bytes; of resources alone.
+        size(bytes: u64) => Some(bytes);
+        /// Sets `annotations`.
+        annotations(annotations: Annotations<'t>) => annotations;
     }
 
     /// Returns whether it can be listed as a resource: the URI has a scheme, and `_meta` is a JSON object.
@@ -744,9 +796,9 @@ impl<'t> PromptInfo<'t> {
         }
     }
 
-    /// Sets `icons`; written from 2025-11-25 on.
-    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        PromptInfo { icons: Icons::new(icons), ..self }
+    info_setters! {
+        /// Sets `arguments`. Requests without one that is required are refused with error -32602.
+        arguments(arguments: &'t [PromptArgument<'t>]) => arguments;
     }
 
     /// Returns whether it can be listed: it has a name, and `_meta` is a JSON object.

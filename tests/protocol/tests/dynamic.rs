@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::*;
+use mcp_sansio::content::{Annotations, Icon};
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Caching, RequestSlot, Server};
@@ -31,10 +32,8 @@ impl Rows {
 impl DynamicTools<World> for Rows {
     fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
-            let mut info = ToolInfo::new(row, "A row");
-            info.hints = ToolAnnotations::new().read_only(true);
-            info.input = if wrong { "{" } else { info.input };
-            with(&info)
+            let info = ToolInfo::new(row, "A row").hints(ToolAnnotations::new().read_only(true));
+            with(&if wrong { info.input("{") } else { info })
         });
     }
 
@@ -48,9 +47,7 @@ impl DynamicResources<World> for Rows {
     fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let uri = format!("{}{row}", if wrong { "" } else { "row://" });
-            let mut info = ResourceInfo::new(&uri, row);
-            (info.mime, info.size) = (Some("text/plain"), Some(row.len() as u64));
-            with(&info)
+            with(&ResourceInfo::new(&uri, row).mime("text/plain").size(row.len() as u64))
         });
     }
 
@@ -86,9 +83,8 @@ impl DynamicPrompts<World> for Rows {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let title = format!("Title of {row}");
             let arguments = [PromptArgument::required("what").title(&title)];
-            let mut info = PromptInfo::new(row, "A row");
-            (info.arguments, info.meta) = (&arguments, wrong.then_some("[]"));
-            with(&info)
+            let info = PromptInfo::new(row, "A row").arguments(&arguments);
+            with(&if wrong { info.meta("[]") } else { info })
         });
     }
 
@@ -187,6 +183,100 @@ fn lists_come_from_the_state() {
                 }
             }
         }
+    }
+}
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
+const META: &str = r#"{"example.org/a":1}"#;
+const HINTS: ToolAnnotations = ToolAnnotations::new().idempotent(true);
+const ICONS: [Icon<'static>; 1] = [Icon::new("https://example.org/i.png")];
+const ARGUMENTS: [PromptArgument<'static>; 1] = [PromptArgument::optional("what")];
+const ANNOTATIONS: Annotations<'static> = Annotations::new().priority(50);
+
+/// Sets all members that a resource and a template have, in a table or from the state.
+macro_rules! all_of {
+    ($info:expr) => {
+        $info.title("T").description("D").mime("a/b").annotations(ANNOTATIONS).icons(&ICONS).meta(META).reserve(9)
+    };
+}
+
+struct All;
+
+impl DynamicTools<World> for All {
+    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        let info = ToolInfo::new("it", "It").title("T").input(SCHEMA).output(SCHEMA).hints(HINTS);
+        let _ = [info.icons(&ICONS).meta(META).reserve(9)].iter().skip(from).all(with);
+    }
+    fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+        call.text("it")
+    }
+}
+
+impl DynamicResources<World> for All {
+    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+        let info = all_of!(ResourceInfo::new("it://1", "it")).size(5);
+        let _ = [info].iter().skip(from).all(with);
+    }
+    fn read(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+        read.set_mime("a/b");
+        read.set_caching(Caching::private(7));
+        own(world, read)
+    }
+}
+
+impl DynamicTemplates<World> for All {
+    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+        let _ = [all_of!(ResourceInfo::new("it://{n}", "it"))].iter().skip(from).all(with);
+    }
+    fn read(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+        own(world, read)
+    }
+}
+
+impl DynamicPrompts<World> for All {
+    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+        let info = PromptInfo::new("it", "It").title("T").arguments(&ARGUMENTS).icons(&ICONS).meta(META).reserve(9);
+        let _ = [info].iter().skip(from).all(with);
+    }
+    fn get(&self, _: usize, _: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
+        get.user("it")
+    }
+}
+
+/// Descriptions from the state have the members of those in tables, and are made in the same way.
+#[test]
+fn descriptions_have_all_members() {
+    static TOOLS: [Tool<World>; 1] = [Tool::new("it", "It", |_, call| call.text("it"))
+        .title("T")
+        .input(SCHEMA)
+        .output(SCHEMA)
+        .hints(HINTS)
+        .icons(&ICONS)
+        .meta(META)
+        .reserve(9)];
+    static RESOURCES: [Resource<World>; 1] =
+        [all_of!(Resource::new("it://1", "it", own)).size(5).caching(Caching::private(7))];
+    static TEMPLATES: [ResourceTemplate<World>; 1] = [all_of!(ResourceTemplate::new("it://{n}", "it", own))];
+    static PROMPTS: [Prompt<World>; 1] = [Prompt::new("it", "It", |_, get| get.user("it"))
+        .title("T")
+        .arguments(&ARGUMENTS)
+        .icons(&ICONS)
+        .meta(META)
+        .reserve(9)];
+    let tables =
+        || Service::new("all", "1").tools(&TOOLS).resources(&RESOURCES).templates(&TEMPLATES).prompts(&PROMPTS);
+    let state = || Service::new("all", "1").dynamic_tools(&All).dynamic_resources(&All);
+    let state = || state().dynamic_templates(&All).dynamic_prompts(&All);
+    for revision in REVISIONS {
+        let [mut one, mut other] = [tables(), state()].map(|service| rig(usize::MAX, service, revision, &[]));
+        for (method, ..) in LISTS {
+            let ask = request(revision, 1, method, json!({}));
+            let reply = one.one(&ask);
+            assert_eq!(parse(&reply), parse(&other.one(&ask)), "{revision} {method}");
+            assert_eq!(reply.contains("example.org/a"), revision >= "2025-06-18", "{reply}");
+        }
+        let ask = request(revision, 1, "resources/read", json!({ "uri": "it://1" }));
+        assert_eq!(parse(&one.one(&ask)), parse(&other.one(&ask)), "{revision}");
     }
 }
 

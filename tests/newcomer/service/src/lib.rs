@@ -153,9 +153,7 @@ struct Each;
 
 fn with_note(id: i64, title: &str, with: impl FnOnce(&ResourceInfo<'_>) -> bool) -> bool {
     let uri = format!("notes://{id}");
-    let mut info = ResourceInfo::new(&uri, title);
-    info.mime = Some("application/json");
-    with(&info)
+    with(&ResourceInfo::new(&uri, title).mime("application/json"))
 }
 
 impl DynamicResources<Notes> for Each {
