@@ -82,6 +82,7 @@
 //! - by default `ask` (handlers may ask the client) and `windows` (replies may be larger than the sink; without
 //!   it, the server cuts lists into pages that fit);
 //! - `extensions`: extensions of the protocol, see [`service`]'s module `extension`;
+//! - `client`, `server`: the two roles, both by default;
 //! - `alloc`: growing buffers, sinks over `Vec`; without it the crate uses no allocator;
 //! - `std`: `alloc`, and numbers read as the nearest `f64`;
 //! - `serde`: typed arguments and results;
@@ -92,6 +93,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
+// What both roles share has parts that one of them uses alone.
+#![cfg_attr(not(all(feature = "client", feature = "server")), allow(dead_code, unused_imports, unused_macros))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -99,11 +102,13 @@ extern crate alloc;
 extern crate std;
 
 mod balance;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod content;
 pub mod error;
 pub mod frame;
 pub mod json;
+#[cfg(feature = "server")]
 pub mod line_server;
 #[cfg(feature = "defmt")]
 mod log;
@@ -112,7 +117,9 @@ pub mod protocol;
 pub mod revision;
 pub mod rpc;
 mod search;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod service;
 pub mod sink;
 pub mod time;

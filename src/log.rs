@@ -3,9 +3,8 @@
 
 use defmt::{Format, Formatter, write};
 
+use crate::error::RpcError;
 use crate::json::{Raw, Text};
-use crate::server::{IncomingRequest, RpcError};
-use crate::service::HandlerError;
 
 macro_rules! formats {
     ($($type:ty: |$value:ident| $($format:expr),+;)*) => { $(
@@ -22,14 +21,22 @@ formats! {
     // With its escapes.
     Text<'_>: |text| "{=[u8]:a}", text.raw();
     Raw<'_>: |value| "{=[u8]:a}", value.as_bytes();
-    IncomingRequest<'_>: |request| "{} (id {})", request.method_name(), request.id();
     RpcError<'_>: |error| "{=str} ({=i32})", error.message, error.code;
-    HandlerError: |error| "{}", error.0.in_short();
+}
+
+#[cfg(feature = "server")]
+formats! {
+    crate::server::IncomingRequest<'_>: |request| "{} (id {})", request.method_name(), request.id();
+    crate::service::HandlerError: |error| "{}", error.0.in_short();
+}
+
+#[cfg(feature = "client")]
+formats! {
     crate::client::InputRequests<'_>: |_requests| "asked";
 }
 
 /// The compiler checks that an application can log these types of each layer.
-#[cfg(test)]
+#[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
     use super::Format;
 

@@ -22,7 +22,7 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
         echo "left out: the core for $target"
         continue
     fi
-    for features in "" serde; do
+    for features in client server client,server,serde; do
         CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
             "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
             --package mcp-sansio --lib --no-default-features ${features:+--features "$features"}
