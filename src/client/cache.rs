@@ -288,7 +288,7 @@ mod tests {
         CacheKey::new(Method::ResourcesRead, Some(raw(params)))
     }
 
-    // spec: S081 S092
+    // spec: B074 S081 S092
     #[test]
     fn fresh_until_the_time_is_over() {
         let mut memory = [0; 512];

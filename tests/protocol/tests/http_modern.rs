@@ -332,7 +332,7 @@ fn leaving_cancels() {
 
 const FILTER: &str = "io.modelcontextprotocol/subscriptionId";
 
-// spec: T114
+// spec: B071 T114
 #[test]
 fn listens() {
     let mut web = Web::new();

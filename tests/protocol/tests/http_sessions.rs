@@ -34,6 +34,7 @@ fn ids_differ_and_come_from_the_caller() {
     assert!(ids.contains(&again.open("2025-11-25")));
 }
 
+// spec: T053
 #[test]
 fn missing_and_unknown() {
     let mut web = Web::new();

@@ -402,7 +402,7 @@ fn several_contents_in_a_message() {
     }
 }
 
-// spec: C120 C129 C130
+// spec: C120 C123 C129 C130
 #[test]
 fn conversations_without_balance() {
     let wrong: [fn(&mut World, &mut Call<'_>) -> HandlerResult; 6] = [

@@ -819,7 +819,7 @@ fn the_second_of_two_questions_is_withdrawn() {
     });
 }
 
-// spec: B129 B130 B187
+// spec: B129 B130 B132 B187
 #[test]
 fn withdrawn_questions() {
     everywhere(|| {

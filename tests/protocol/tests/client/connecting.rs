@@ -133,7 +133,7 @@ fn any_other_error_means_legacy() {
     }
 }
 
-// spec: B073 B137 B209
+// spec: B073 B074 B137 B209
 #[test]
 fn a_client_of_the_modern_era_alone_does_not_fall_back() {
     everywhere(|| {
@@ -386,7 +386,7 @@ fn a_legacy_client_begins_with_initialize() {
     });
 }
 
-// spec: B082 B083 B118
+// spec: B082 B083 B090 B106 B118
 #[test]
 fn the_server_chooses() {
     let cases = [
@@ -436,7 +436,7 @@ fn a_refusal_with_revisions_is_an_offer() {
     });
 }
 
-// spec: B190
+// spec: B066 B190
 #[test]
 fn pings_are_answered_from_the_first_moment() {
     everywhere(|| {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-// spec: T094 T095 T096 T099 T101 T102 T108 T109 T133 T134 T135 T136 T137 T142 T158
+// spec: T094 T095 T096 T099 T101 T102 T108 T109 T133 T134 T135 T136 T137 T142 T158 T160
 #[test]
 fn modern_requests_over_one_connection() {
     in_pieces("http://localhost:80/mcp", HttpClientConfig::DEFAULT, |bench| {
@@ -47,6 +47,36 @@ fn modern_requests_over_one_connection() {
         assert!(bench.sent[0].is_none(), "an idle connection is closed");
         assert!(bench.remote.is_idle());
     });
+}
+
+/// Each request repeats its version and its method in headers, and those that name something its name.
+// spec: T136 T158
+#[test]
+fn every_request_has_its_headers() {
+    let config = HttpClientConfig::DEFAULT.names(&[("com.example/open", "door")]);
+    for (method, params, name) in [
+        ("server/discover", "", None),
+        ("tools/list", "", None),
+        ("prompts/list", "", None),
+        ("resources/list", "", None),
+        ("resources/templates/list", "", None),
+        ("tools/call", r#""name":"t","arguments":{"uri":"a:b"},"#, Some("t")),
+        ("prompts/get", r#""name":"p","uri":"a:b","#, Some("p")),
+        ("resources/read", r#""name":"r","uri":"a:b","#, Some("a:b")),
+        ("completion/complete", r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"#, None),
+        ("subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#, None),
+        ("com.example/open", r#""name":"n","door":"d","#, Some("d")),
+        ("com.example/shut", r#""name":"n","door":"d","#, None),
+    ] {
+        let mut bench = Bench::new("http://h/mcp", config);
+        bench.send(&modern(1, method, params));
+        let request = bench.received(0);
+        let head = request.split_once("\r\n\r\n").unwrap().0;
+        let value = |header: &str| head.lines().find_map(|line| line.strip_prefix(header)?.strip_prefix(": "));
+        assert!(head.starts_with("POST /mcp HTTP/1.1\r\n"), "{head}");
+        assert_eq!(value("MCP-Protocol-Version"), Some("2026-07-28"), "{head}");
+        assert_eq!((value("Mcp-Method"), value("Mcp-Name")), (Some(method), name), "{head}");
+    }
 }
 
 /// A tool whose annotations are invalid is not called, and the client sends no byte.

@@ -78,6 +78,7 @@ fn malformed_heads_are_refused() {
     }
 }
 
+// spec: T153
 #[test]
 fn messages_with_control_characters_get_an_error() {
     let body = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"A header has control characters"}}"#;
