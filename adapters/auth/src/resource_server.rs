@@ -359,7 +359,8 @@ impl<'c> ResourceServer<'c> {
         if !keys.any(|key| jws.verify(&[verifier], &key)) {
             return Err(TokenError::Signature);
         }
-        self.check_claims(jws.claims(), now)
+        self.check_audience(jws.claims())?;
+        self.check_claims(jws.claims(), now, false)
     }
 
     /// Checks the answer of an introspection endpoint about a token
@@ -380,15 +381,10 @@ impl<'c> ResourceServer<'c> {
             self.issuers.iter().find(|known| issuer.eq_str(known.issuer)).ok_or(TokenError::Issuer)?;
         }
         if self.asked_audience && claims.get("aud").is_none() {
-            return self.check_times(claims, now, claims.get("exp").is_none());
+            return self.check_claims(claims, now, claims.get("exp").is_none());
         }
         self.check_audience(claims)?;
-        self.check_times(claims, now, claims.get("exp").is_none())
-    }
-
-    fn check_claims<'s>(&self, claims: Raw<'s>, now: UnixSeconds) -> Result<AccessToken<'s>, TokenError> {
-        self.check_audience(claims)?;
-        self.check_times(claims, now, false)
+        self.check_claims(claims, now, claims.get("exp").is_none())
     }
 
     fn check_audience(&self, claims: Raw<'_>) -> Result<(), TokenError> {
@@ -397,8 +393,18 @@ impl<'c> ResourceServer<'c> {
         if is_own(audience) || audience.items().any(is_own) { Ok(()) } else { Err(TokenError::Audience) }
     }
 
-    /// Checks `exp` and `nbf`; `endless` allows a missing `exp`.
-    fn check_times<'s>(&self, claims: Raw<'s>, now: UnixSeconds, endless: bool) -> Result<AccessToken<'s>, TokenError> {
+    /// Checks the claims that name somebody, `exp` and `nbf`; `endless` allows a missing `exp`.
+    fn check_claims<'s>(
+        &self,
+        claims: Raw<'s>,
+        now: UnixSeconds,
+        endless: bool,
+    ) -> Result<AccessToken<'s>, TokenError> {
+        // What is no text cannot be told from another one that is none, and so would be the same principal.
+        let is_name = |name: &Raw<'_>| name.text().is_some_and(|text| text.decoded_len().is_some());
+        if PRINCIPAL.iter().any(|name| claims.get(name).is_some_and(|name| !is_name(&name))) {
+            return Err(TokenError::Claims);
+        }
         let time = |name: &str| claims.get(name).map(|value| numeric_date(value).ok_or(TokenError::Claims)).transpose();
         match time("exp")? {
             None if !endless => return Err(TokenError::Claims),
@@ -486,6 +492,9 @@ pub fn introspection_request(token: &str, out: &mut dyn Sink) -> Result<(), Full
     form.field("token_type_hint", "access_token")
 }
 
+/// The claims that name a principal.
+const PRINCIPAL: [&str; 3] = ["iss", "sub", "client_id"];
+
 /// An access token that was checked: its claims, from the token itself or from introspection.
 #[derive(Clone, Copy)]
 pub struct AccessToken<'s> {
@@ -544,19 +553,26 @@ impl<'s> AccessToken<'s> {
         }
     }
 
-    /// Returns a name for the principal: a digest of issuer, subject and client, as long as no principal is longer than
-    /// [`PRINCIPAL_MAX`](mcp_sansio_http::endpoint::PRINCIPAL_MAX). `None` if the token names neither subject nor client.
+    /// Returns a name for the principal: a digest of issuer, subject and client, shorter than
+    /// [`PRINCIPAL_MAX`](mcp_sansio_http::endpoint::PRINCIPAL_MAX). Texts are equal if they are so when decoded. A token without `sub`
+    /// stands for its client itself, which is another principal than each user of it. `None` if the token names neither
+    /// subject nor client: such tokens have nothing to tell them apart, so refuse them.
     #[must_use]
     pub fn principal(&self) -> Option<Base64Of32> {
         self.subject().or(self.client())?;
         let mut hash = Sha256::new();
-        for name in ["iss", "sub", "client_id"] {
-            let text = self.claims.get(name).and_then(|value| value.text()).unwrap_or(Text::EMPTY);
-            // Without a mark between the parts, two clients could have the same bytes. No UTF-8 has this byte.
-            for character in text.chars() {
-                hash.update(character.unwrap_or('\u{fffd}').encode_utf8(&mut [0; 4]).as_bytes());
+        for name in PRINCIPAL {
+            // Without a mark at its end and one for what is absent, two principals could have the same bytes. No UTF-8 has
+            // these.
+            match self.claims.get(name) {
+                None => hash.update([0xfe]),
+                Some(value) => {
+                    for character in value.text()?.chars() {
+                        hash.update(character.ok()?.encode_utf8(&mut [0; 4]).as_bytes());
+                    }
+                    hash.update([0xff]);
+                }
             }
-            hash.update([0xff]);
         }
         Some(Base64Of32::new(&hash.finalize().into()))
     }
@@ -854,6 +870,13 @@ mod tests {
             ("\"exp\"", "\"x\"", TokenError::Claims),
             ("\"sub\"", "\"nbf\":1700000031,\"sub\"", TokenError::NotYetValid),
             ("\"sub\"", "\"nbf\":\"x\",\"sub\"", TokenError::Claims),
+            ("\"ann\"", "5", TokenError::Claims),
+            ("\"ann\"", "null", TokenError::Claims),
+            ("\"ann\"", "[\"ann\"]", TokenError::Claims),
+            ("\"ann\"", r#""\ud800""#, TokenError::Claims),
+            ("\"ann\"", r#""ann\udc00\ud800""#, TokenError::Claims),
+            ("\"c1\"", "1", TokenError::Claims),
+            ("\"c1\"", r#""c\udfff""#, TokenError::Claims),
         ] {
             assert_eq!(check(&signed(&key(7), "JWT", &CLAIMS.replace(from, to))), Err(expected), "{from} {to}");
         }
@@ -1096,8 +1119,17 @@ mod tests {
             r#"{"iss":"ia","sub":"nn","client_id":"c"}"#,
             r#"{"iss":"i","sub":"bob","client_id":"c"}"#,
             r#"{"iss":"i","sub":"ann"}"#,
+            r#"{"iss":"i","client_id":"c"}"#,
         ] {
             assert_ne!(ann, name(other), "{other}");
+        }
+        let replaced = name(r#"{"iss":"i","sub":"\ufffd"}"#);
+        assert!(replaced.is_some() && replaced == name("{\"iss\":\"i\",\"sub\":\"\u{fffd}\"}"));
+        assert_ne!(name(r#"{"iss":"i","sub":"","client_id":"c"}"#), name(r#"{"iss":"i","client_id":"c"}"#));
+        for nobody in
+            [r#"{"iss":"i","sub":5}"#, r#"{"iss":"i","sub":5,"client_id":"c"}"#, r#"{"iss":"i","sub":"\ud800"}"#]
+        {
+            assert_eq!(name(nobody), None, "{nobody}");
         }
         // Neither tokens nor claims are in logs.
         let presented = PresentedToken { scheme: TokenScheme::Bearer, token: "secret", proof: Ok("proof") };

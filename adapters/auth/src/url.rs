@@ -135,9 +135,7 @@ pub fn acceptable<'u>(text: &'u str, server: &str) -> Result<Url<'u>, RefusedUrl
     if text.contains('#') {
         return Err(RefusedUrlError::Fragment);
     }
-    // The parser takes white space off, but the text is used as it is.
-    let url =
-        Url::parse(text).ok().filter(|_| text.trim_ascii().len() == text.len()).ok_or(RefusedUrlError::Malformed)?;
+    let url = Url::parse(text).map_err(|_| RefusedUrlError::Malformed)?;
     let reach = Reach::of(&url);
     if reach < server {
         return Err(RefusedUrlError::Private);

@@ -241,7 +241,7 @@ impl<'m> Fetch<'m> {
         [texts, head, input, answer]: [Store<'m>; 4],
     ) -> Result<Self, FetchError> {
         Url::parse(request.url).map_err(FetchError::Url)?;
-        let url = request.url.trim_ascii().split('#').next().unwrap_or("");
+        let url = request.url.split('#').next().unwrap_or("");
         let mut texts = Records::new(texts);
         let mut keep = |kind, parts: &[&[u8]]| texts.push(0, kind, 0, parts).map_err(|_| FetchError::Room);
         keep(URL, &[url.as_bytes()])?;

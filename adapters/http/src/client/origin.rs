@@ -134,8 +134,10 @@ impl<'m> OriginState<'m> {
         texts: Store<'m>,
         tools: Store<'m>,
     ) -> Result<Self, UrlError> {
+        // From a command line or a file.
+        let url = url.trim_ascii();
         Url::parse(url)?;
-        let text = url.trim_ascii().split('#').next().unwrap_or("");
+        let text = url.split('#').next().unwrap_or("");
         let mut texts = Records::new(texts);
         texts.push(0, URL, 0, &[text.as_bytes()]).map_err(|_| UrlError::Room)?;
         Ok(OriginState {

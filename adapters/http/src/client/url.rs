@@ -60,7 +60,7 @@ impl fmt::Display for UrlError {
 impl core::error::Error for UrlError {}
 
 impl<'u> Url<'u> {
-    /// Parses a URL. Drops a fragment.
+    /// Parses a URL. Drops a fragment. White space around it is an error, as within: what is compared is not trimmed.
     ///
     /// # Errors
     /// [`UrlError`] with the reason, except [`UrlError::Room`].
@@ -180,7 +180,6 @@ impl fmt::Debug for Redacted<'_> {
 
 /// Returns the text without its fragment, if it has only characters of URLs.
 fn plain(text: &str) -> Result<&str, UrlError> {
-    let text = text.trim_ascii();
     let text = text.split('#').next().unwrap_or("");
     let strange = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`');
     if text.bytes().any(strange) { Err(UrlError::Character) } else { Ok(text) }
@@ -234,7 +233,7 @@ pub(crate) fn resolve(
     texts: &mut Records<'_>,
     (owner, kind): (u32, u8),
 ) -> Result<usize, Astray> {
-    let reference = plain(reference).map_err(|_| Astray::Origin)?;
+    let reference = plain(reference.trim_ascii()).map_err(|_| Astray::Origin)?;
     let colon = reference.find(':').unwrap_or(usize::MAX);
     let has_scheme = colon < reference.find(['/', '?']).unwrap_or(usize::MAX);
     let path = if has_scheme || reference.starts_with("//") {
@@ -342,7 +341,7 @@ mod tests {
         let url = |text| Url::parse(text).map(|url| (url.is_secure(), url.host(), url.port(), url.target()));
         assert_eq!(url("http://localhost"), Ok((false, "localhost", 80, "/")));
         assert_eq!(url("HTTPS://a.b-c/"), Ok((true, "a.b-c", 443, "/")));
-        assert_eq!(url(" http://127.0.0.1:80/a/b?c=/d#e\n"), Ok((false, "127.0.0.1", 80, "/a/b?c=/d")));
+        assert_eq!(url("http://127.0.0.1:80/a/b?c=/d#e"), Ok((false, "127.0.0.1", 80, "/a/b?c=/d")));
         assert_eq!(url("http://[fe80::1]:1/x"), Ok((false, "fe80::1", 1, "/x")));
         assert_eq!(url("http://h:/x").map(|url| url.2), Ok(80));
         for (text, error) in [
@@ -360,6 +359,8 @@ mod tests {
             ("http://[::1]x", UrlError::Port),
             ("http://u:p@h", UrlError::Credentials),
             ("http://h/a b", UrlError::Character),
+            (" http://h/", UrlError::Character),
+            ("http://h/\n", UrlError::Character),
             ("http://h/a\r\nX: y", UrlError::Character),
             ("http://h/é", UrlError::Character),
         ] {
