@@ -1,8 +1,9 @@
 //! Asks the user the server's questions on the terminal.
 
-use mcp_sansio::client::form::{Field, FieldKind, Form};
+use mcp_sansio::client::form::{Field, FieldKind, Form, FormError};
 use mcp_sansio::client::views::{PromptMessageView, View};
 use mcp_sansio::json::{JsonKind, Raw};
+use mcp_sansio_host::schema::{SchemaLimits, check};
 use url::Url;
 
 use crate::json::{Members, array, compact, quote};
@@ -49,21 +50,26 @@ impl Asker<'_> {
     pub(crate) fn form(&mut self, server: &str, params: Raw<'_>) -> Said {
         self.title(&format!("{server} asks"));
         self.text(params, "message");
-        let form = params.get("requestedSchema").map(Form::of);
-        let form = match form {
+        let form = match params.get("requestedSchema").map(Form::of) {
             Some(Ok(form)) => form,
-            _ => {
-                self.say(Bad, "The form is invalid, so this is declined.");
-                return Said::No;
-            }
+            _ => return self.not_shown("The form is invalid", params),
         };
-        if let Some(odd) = form.fields().find(|field| field.is_required() && matches!(field.kind(), FieldKind::Other)) {
-            self.say(Bad, &format!("It wants {}, of a type that forms cannot have, so this is declined.", odd.label()));
-            return Said::No;
+        // What is not asked for is not agreed to.
+        if let Some(name) = unknown(form) {
+            return self.not_shown(&format!("It wants {name}, and has no such field"), params);
+        }
+        if let Some(odd) = form.fields().find(|field| field.is_required() && is_odd(*field)) {
+            return self.not_shown(&format!("It wants {}, of a type that forms cannot have", label(odd)), params);
+        }
+        let shows_all = form.fields().all(|field| !is_odd(field)) && has_fields_only(form.raw());
+        if !shows_all {
+            self.say(Warn, "Not all of this form can be asked field by field. This is its schema:");
+            self.schema(form.raw());
         }
         let filled = loop {
             match self.fill(form) {
-                Ok(filled) if form.fields().count() < 2 => break Ok(filled),
+                Ok(filled) if shows_all && form.fields().count() < 2 => break Ok(filled),
+                Ok(filled) if !shows_all && !self.fits(form, &filled) => {}
                 Ok(filled) => match self.confirm(&filled) {
                     Ok(true) => break Ok(filled),
                     Ok(false) => {}
@@ -73,6 +79,29 @@ impl Asker<'_> {
             }
         };
         self.over(filled.map_or_else(|said| said, Said::Yes))
+    }
+
+    /// Closes a form that the user cannot answer, and shows it.
+    fn not_shown(&mut self, why: &str, params: Raw<'_>) -> Said {
+        self.say(Bad, &format!("{why}, so this is cancelled."));
+        if let Some(schema) = params.get("requestedSchema") {
+            self.schema(schema);
+        }
+        self.over(Said::Cancel)
+    }
+
+    fn schema(&mut self, schema: Raw<'_>) {
+        let mut page = Page::new(self.look);
+        page.verbatim(2, &Spans::of(Dim, crate::json::pretty(schema, self.look.width.saturating_sub(2))));
+        self.console.say(&page.finish());
+    }
+
+    /// Compares a filled-in form with all of its schema, and shows what does not fit.
+    fn fits(&mut self, form: Form<'_>, filled: &str) -> bool {
+        let Ok(content) = Raw::parse(filled.as_bytes()) else { return false };
+        let report = check(form.raw(), content, &SchemaLimits::DEFAULT);
+        report.mismatches.iter().for_each(|wrong| self.say(Warn, &format!("{wrong}. Once more, please.")));
+        report.fits()
     }
 
     fn fill(&mut self, form: Form<'_>) -> Asked<String> {
@@ -85,7 +114,7 @@ impl Asker<'_> {
         let has_default = form.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_ok()));
         let enter = if has_default { "Enter takes the default, " } else { "" };
         self.say(Dim, &format!("{enter}:no declines, Ctrl-D cancels."));
-        for field in form.fields().filter(|field| !matches!(field.kind(), FieldKind::Other)) {
+        for field in form.fields() {
             if let Some(value) = self.field(field)? {
                 content.add(&field.name().to_string(), &value);
             }
@@ -130,6 +159,8 @@ impl Asker<'_> {
             };
             let checked = value.and_then(|json| match Raw::parse(json.as_bytes()).map(|raw| field.check(raw)) {
                 Ok(Ok(())) => Ok(json),
+                // The whole form is checked at its end.
+                Ok(Err(FormError::Kind)) => Ok(json),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err("not a value".into()),
             });
@@ -142,7 +173,7 @@ impl Asker<'_> {
 
     fn introduce(&mut self, field: Field<'_>, default: Option<Raw<'_>>) {
         let mut page = Page::new(self.look);
-        let mut head = Spans::of(Head, one_line(field.label()));
+        let mut head = Spans::of(Head, label(field));
         if field.is_required() {
             head.add(Warn, " required");
         }
@@ -276,6 +307,31 @@ impl Asker<'_> {
     }
 }
 
+/// Returns the name of a field for the user: one that can be seen.
+fn label(field: Field<'_>) -> String {
+    let shown = [field.label(), field.name()].map(one_line).into_iter().find(|text| !text.is_empty());
+    shown.unwrap_or_else(|| quote(&field.name().to_string()))
+}
+
+/// Returns `true` for a field that has no kind of the protocol.
+fn is_odd(field: Field<'_>) -> bool {
+    matches!(field.kind(), FieldKind::Other)
+}
+
+/// Returns a name that the form requires, and that no field has.
+fn unknown(form: Form<'_>) -> Option<String> {
+    let names = form.raw().get("required").into_iter().flat_map(|names| names.items());
+    let is_field = |name: &Raw<'_>| name.text().is_some_and(|name| form.fields().any(|field| field.name().same(&name)));
+    names.into_iter().find(|name| !is_field(name)).map(compact)
+}
+
+/// Returns `true` if the schema of a form says no more than its fields do.
+fn has_fields_only(schema: Raw<'_>) -> bool {
+    const FIELDS: [&str; 8] =
+        ["$schema", "$id", "title", "description", "type", "properties", "required", "additionalProperties"];
+    schema.members().all(|(key, _)| FIELDS.iter().any(|known| key.eq_str(known)))
+}
+
 /// Describes the constraints of a field.
 fn hints(kind: FieldKind<'_>) -> Vec<String> {
     let range = |min: Option<String>, max: Option<String>, unit: &str| match (min, max) {
@@ -297,6 +353,7 @@ fn hints(kind: FieldKind<'_>) -> Vec<String> {
         }
         FieldKind::Number { min, max } => [vec!["a number".into()], range(number(min), number(max), "")].concat(),
         FieldKind::Many { min, max } => [vec!["any of these".into()], range(count(min), count(max), "")].concat(),
+        FieldKind::Other => vec!["as JSON".into()],
         _ => vec![],
     }
 }
@@ -321,6 +378,7 @@ fn prompt(field: Field<'_>, default: Option<Raw<'_>>) -> String {
         FieldKind::One => format!("1-{}", field.choices().count()),
         FieldKind::Many { .. } => format!("numbers from 1-{}, with commas", field.choices().count()),
         FieldKind::Boolean => "y/n".into(),
+        FieldKind::Other => "JSON".into(),
         _ => String::new(),
     };
     let default = match (default, field.kind()) {
@@ -361,6 +419,7 @@ fn read_value(field: Field<'_>, line: &str) -> Result<String, String> {
                 .collect();
             Ok(array(&chosen?))
         }
+        FieldKind::Other => Raw::parse(line.as_bytes()).map(compact).map_err(|_| "That is no JSON".into()),
         _ => Ok(quote(line)),
     }
 }
@@ -482,13 +541,79 @@ This is required.
         let twice = ["a@b.example", "", "", "", "1", "n", "c@d.example", "20", "y", "1", "tue", "y"];
         let content = r#"{"mail":"c@d.example","age":20,"news":true,"color":"r","days":["tue"]}"#;
         assert_eq!(form(&twice).0, Said::Yes(content.into()));
-        let other = Raw::constant(
-            r#"{"message":"?","requestedSchema":{"properties":{"x":{"type":"object"}},"required":["x"]}}"#,
-        );
-        assert_eq!(ask(&[], |asker| asker.form("demo", other)).0, Said::No);
         let empty = Raw::constant(r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#);
         assert_eq!(ask(&[""], |asker| asker.form("demo", empty)).0, Said::Yes("{}".into()));
         assert_eq!(ask(&[], |asker| asker.form("demo", empty)).0, Said::Cancel);
+    }
+
+    /// Asks with the schema of a form.
+    fn with(schema: &str, typed: &[&'static str]) -> (Said, String) {
+        let params = format!(r#"{{"message":"?","requestedSchema":{schema}}}"#);
+        ask(typed, |asker| asker.form("demo", Raw::parse(params.as_bytes()).unwrap()))
+    }
+
+    #[test]
+    fn what_is_no_field_is_shown_as_it_is() {
+        for field in [
+            r#"{"type": ["boolean", "null"]}"#,
+            r#"{"type": "object", "properties": {"a": {}}}"#,
+            r##"{"$ref": "#/$defs/x"}"##,
+            r#"{"title": ""}"#,
+            r#"{"enum": [1, 2]}"#,
+            r#"{"anyOf": [{"type": "null"}]}"#,
+            "{}",
+            "true",
+        ] {
+            let schema = format!(r#"{{"properties":{{"o":{field}}}}}"#);
+            // Nothing is sent without a word of the user.
+            let (said, shown) = with(&schema, &[]);
+            assert_eq!(said, Said::Cancel, "{schema}");
+            assert!(shown.contains(&format!("\"o\": {field}")), "{shown}");
+            assert_eq!(with(&schema, &["", ":no"]).0, Said::No);
+            assert_eq!(with(&schema, &["", "y"]).0, Said::Yes("{}".into()));
+            let required = format!(r#"{{"properties":{{"o":{field}}},"required":["o"]}}"#);
+            let (said, shown) = with(&required, &[]);
+            assert_eq!(said, Said::Cancel, "{required}");
+            assert!(shown.contains("so this is cancelled.") && shown.contains(field), "{shown}");
+        }
+        let nested = r##"{"properties":{"o":{"$ref":"#/$defs/x"}},"$defs":{"x":{"type":"object","required":["a"]}}}"##;
+        let (said, shown) = with(nested, &["word", "{\"b\": 1}", "{ \"a\": [1] }", ""]);
+        assert_eq!(said, Said::Yes(r#"{"o":{"a":[1]}}"#.into()));
+        assert!(
+            shown.contains("no JSON") && shown.contains("o: no member `a`") && shown.contains("as JSON"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn what_is_beside_the_fields_is_shown_too() {
+        for schema in [
+            r#"{"type": "object", "properties": {}, "allOf": [{"properties": {"pay": {"const": true}}}]}"#,
+            r#"{"properties": {"a": {"type": "boolean"}}, "dependentRequired": {"a": ["b"]}}"#,
+        ] {
+            let (said, shown) = with(schema, &[]);
+            assert_eq!(said, Said::Cancel, "{schema}");
+            let words: String = shown.split_whitespace().collect();
+            assert!(words.contains(&schema.replace(' ', "")), "{shown}");
+        }
+        for schema in [
+            r#"{"properties":{},"required":["zz"]}"#,
+            r#"{"properties":{"a":{"type":"boolean"}},"required":["a",""]}"#,
+            r#"{"type":"object"}"#,
+            r#"{"type":["object"],"properties":{}}"#,
+            r#"{"properties":[]}"#,
+            "[]",
+            "\"\"",
+        ] {
+            let (said, shown) = with(schema, &[]);
+            assert_eq!(said, Said::Cancel, "{schema}");
+            assert!(shown.contains("so this is cancelled."), "{shown}");
+        }
+        // A title that cannot be seen is no name.
+        for title in ["", " ", "\\u2028"] {
+            let shown = with(&format!(r#"{{"properties":{{"wipe":{{"type":"boolean","title":"{title}"}}}}}}"#), &[]).1;
+            assert!(shown.contains("\n  wipe\n"), "{shown}");
+        }
     }
 
     #[test]

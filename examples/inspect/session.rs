@@ -439,7 +439,7 @@ fn answer(
 fn reply(kind: ServerRequestKind, said: &Said) -> Option<ClientResult<'_>> {
     Some(match (kind, said) {
         (ServerRequestKind::Form, Said::Yes(content)) => {
-            ClientResult::accept(Raw::parse(content.as_bytes()).unwrap_or(Raw::constant("{}")))
+            Raw::parse(content.as_bytes()).map_or(ClientResult::cancel(), ClientResult::accept)
         }
         (ServerRequestKind::Visit, Said::Yes(_)) => ClientResult::consent(),
         (ServerRequestKind::Form | ServerRequestKind::Visit, Said::No) => ClientResult::decline(),

@@ -56,19 +56,29 @@ pub(crate) fn is_simple(raw: Raw<'_>) -> bool {
 fn fits(schema: &Value, answer: &Value) -> Option<bool> {
     let Some(answer) = answer.as_object() else { return Some(false) };
     let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
-    let mut all = true;
-    for (name, field) in schema["properties"].as_object()? {
+    let properties = schema["properties"].as_object()?;
+    let names = schema["required"].as_array().into_iter().flatten();
+    let mut all = names.into_iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
+    for (name, field) in properties {
         all &= match answer.get(name) {
             Some(value) => field_fits(field, value)?,
-            None => !required(name),
+            None => !required(name) && has_kind(field),
         };
     }
     Some(all)
 }
 
+/// Returns whether a field can be shown to a person. A form with another one takes no answer.
+fn has_kind(field: &Value) -> bool {
+    let is = |names: &[&str]| names.iter().any(|name| field["type"] == *name);
+    choices(field).is_some()
+        || is(&["string", "integer", "number", "boolean"])
+        || is(&["array"]) && field.get("items").and_then(choices).is_some()
+}
+
 fn field_fits(field: &Value, value: &Value) -> Option<bool> {
-    if !field.is_object() {
-        return Some(true);
+    if !has_kind(field) {
+        return Some(false);
     }
     let is = |name: &str| field["type"] == name;
     if let Some(choices) = choices(field) {
@@ -100,12 +110,12 @@ fn field_fits(field: &Value, value: &Value) -> Option<bool> {
         }
         () if is("boolean") => Some(value.is_boolean()),
         () if is("array") => {
-            let Some(choices) = field.get("items").and_then(choices) else { return Some(true) };
+            let Some(choices) = field.get("items").and_then(choices) else { return Some(false) };
             let Some(chosen) = value.as_array() else { return Some(false) };
             let are = chosen.iter().all(|one| one.is_string() && choices.contains(&one));
             Some(is_between(chosen.len(), field.get("minItems"), field.get("maxItems"))? && are)
         }
-        () => Some(true),
+        () => Some(false),
     }
 }
 
@@ -176,13 +186,11 @@ fn numbers<const N: usize>(text: &str, pattern: &str) -> Option<[u16; N]> {
 
 /// Returns the values of the choices of a schema.
 fn choices(schema: &Value) -> Option<Vec<&Value>> {
-    let list = ["enum", "oneOf", "anyOf"].iter().find_map(|name| schema.get(name)?.as_array())?;
-    Some(
-        list.iter()
-            .map(|one| if one.is_string() { one } else { &one["const"] })
-            .filter(|one| one.is_string())
-            .collect(),
-    )
+    ["enum", "oneOf", "anyOf"].iter().find_map(|name| {
+        let list = schema.get(name)?.as_array()?.iter();
+        let texts = list.map(|one| if one.is_string() { one } else { &one["const"] }).filter(|one| one.is_string());
+        Some(texts.collect::<Vec<_>>()).filter(|texts| !texts.is_empty())
+    })
 }
 
 fn is_between(count: usize, min: Option<&Value>, max: Option<&Value>) -> Option<bool> {

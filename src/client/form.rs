@@ -53,7 +53,7 @@ pub struct Form<'a> {
 }
 
 /// [`Form::of`](View::of) also fails with [`ViewError::Value`] for a schema of more than [`SCHEMA_BYTES`]
-/// (`requestedSchema`) or more than [`FIELDS`] properties (`properties`).
+/// (`requestedSchema`), or more than [`FIELDS`] properties (`properties`) or names in `required`.
 impl<'a> View<'a> for Form<'a> {
     fn of(raw: Raw<'a>) -> Result<Self, ViewError> {
         shape(raw)?;
@@ -67,6 +67,9 @@ impl<'a> View<'a> for Form<'a> {
         if form.fields().take(FIELDS + 1).count() > FIELDS {
             return Err(ViewError::Value("properties"));
         }
+        if form.required.is_some_and(|names| names.items().take(FIELDS + 1).count() > FIELDS) {
+            return Err(ViewError::Value("required"));
+        }
         Ok(form)
     }
 
@@ -74,11 +77,16 @@ impl<'a> View<'a> for Form<'a> {
         self.raw
     }
 
-    /// Checks that each property has a kind that the protocol allows, and that each default fits.
+    /// Checks that each property has a kind that the protocol allows, that each default fits, and that each name in `required`
+    /// is a property.
     fn check(&self) -> Result<(), ViewError> {
         let odd = self.fields().any(|field| matches!(field.kind(), FieldKind::Other));
         let misfit = self.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_err()));
-        if odd || misfit { Err(ViewError::Value("properties")) } else { Ok(()) }
+        match () {
+            () if odd || misfit => Err(ViewError::Value("properties")),
+            () if self.has_unknown_required() => Err(ViewError::Value("required")),
+            () => Ok(()),
+        }
     }
 }
 
@@ -89,12 +97,20 @@ impl<'a> Form<'a> {
         self.properties.members().map(move |(name, schema)| Field { name, schema, required })
     }
 
+    /// Returns `true` if `required` has a name that is no property.
+    fn has_unknown_required(&self) -> bool {
+        let names = self.required.into_iter().flat_map(|required| required.items());
+        let is_field = |name: Text<'_>| self.fields().any(|field| field.name.same(&name));
+        names.into_iter().any(|name| !name.text().is_some_and(is_field))
+    }
+
     /// Checks the `content` of an answer: all fields that are there, and that no required field is missing.
-    /// Ignores members without a field.
+    /// Ignores members without a field. A form with a field of [`FieldKind::Other`] takes no answer, not even one without that
+    /// field: what a user cannot be shown is not accepted.
     ///
     /// # Errors
     /// The first field that does not fit, and the reason. A `content` that is not an object gives [`FormError::Type`]
-    /// without a field.
+    /// without a field, and a name in `required` that is no property [`FormError::Missing`] without one.
     pub fn check(&self, content: Raw<'_>) -> Result<(), (Option<Field<'a>>, FormError)> {
         if content.kind() != JsonKind::Object {
             return Err((None, FormError::Type));
@@ -103,12 +119,13 @@ impl<'a> Form<'a> {
             let answer = content.members().filter(|(key, _)| key.same(&field.name)).last();
             let fits = match answer {
                 Some((_, answer)) => field.check(answer),
+                None if matches!(field.kind(), FieldKind::Other) => Err(FormError::Kind),
                 None if field.is_required() => Err(FormError::Missing),
                 None => Ok(()),
             };
             fits.map_err(|error| (Some(field), error))?;
         }
-        Ok(())
+        if self.has_unknown_required() { Err((None, FormError::Missing)) } else { Ok(()) }
     }
 }
 
@@ -159,7 +176,8 @@ pub enum FieldKind<'a> {
         /// `maxItems`.
         max: Option<u64>,
     },
-    /// A kind that the protocol does not allow. Read [`Field::schema`], or decline.
+    /// A kind that the protocol does not allow: a list of types, an object, a `$ref`, choices without a string. Show
+    /// [`Field::schema`] to the user, or [cancel](super::result::ClientResult::cancel); do not accept what the user did not see.
     Other,
 }
 
@@ -244,15 +262,13 @@ impl<'a> Field<'a> {
         let mut names = names.items();
         list.items().filter_map(move |item| {
             let name = names.next();
-            let (value, label) = match item.text() {
-                Some(value) => (value, name),
-                None => (item.get("const")?.text()?, item.get("title")),
-            };
+            let label = if item.kind() == JsonKind::Object { item.get("title") } else { name };
+            let value = choice_of(item)?;
             Some((value, label.and_then(|label| label.text()).unwrap_or(value)))
         })
     }
 
-    /// Checks an answer. Every answer fits a field of [`FieldKind::Other`].
+    /// Checks an answer. No answer fits a field of [`FieldKind::Other`].
     ///
     /// # Errors
     /// The reason why the answer does not fit.
@@ -282,7 +298,7 @@ impl<'a> Field<'a> {
                 items.clone().try_for_each(|item| self.check_choice(item))?;
                 within(items.count(), min, max, FormError::Few, FormError::Many)
             }
-            FieldKind::Other => Ok(()),
+            FieldKind::Other => Err(FormError::Kind),
         }
     }
 
@@ -292,12 +308,18 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Returns the array of the choices of a schema: `enum`, or pairs of `const` and `title`; with the array `enumNames`,
-/// which may be empty.
+/// Returns the array of the choices of a schema: `enum`, or pairs of `const` and `title`, with at least one that is a string;
+/// with the array `enumNames`, which may be empty.
 fn choices_of<'a>(schema: Raw<'a>) -> Option<(Raw<'a>, Raw<'a>)> {
     let list = |key: &&str| schema.get(key).filter(|list| list.kind() == JsonKind::Array);
-    let choices = ["enum", "oneOf", "anyOf"].iter().find_map(list)?;
+    let has_text = |list: &Raw<'_>| list.items().any(|item| choice_of(item).is_some());
+    let choices = ["enum", "oneOf", "anyOf"].iter().filter_map(list).find(has_text)?;
     Some((choices, list(&"enumNames").unwrap_or(const { Raw::constant("[]") })))
+}
+
+/// Returns the value of a choice, if it is a string.
+fn choice_of(item: Raw<'_>) -> Option<Text<'_>> {
+    item.text().or_else(|| item.get("const")?.text())
 }
 
 fn within(count: usize, min: Option<u64>, max: Option<u64>, few: FormError, many: FormError) -> Result<(), FormError> {
@@ -314,6 +336,8 @@ error_enum! {
     FormError {
         /// The field is required, and the answer is missing.
         Missing => "required",
+        /// The field is of a kind that forms cannot have: [`FieldKind::Other`].
+        Kind => "of a kind that forms cannot have",
         /// The answer has another JSON type.
         Type => "of the wrong type",
         /// The text is shorter than `minLength`.
@@ -571,6 +595,48 @@ mod tests {
         assert!(labels.next().is_some_and(|label| label.eq_str("w")) && labels.next().is_none());
     }
 
+    /// A field that no user can be shown is not accepted: no answer fits it, and no default.
+    #[test]
+    fn fields_of_no_kind_take_no_answer() {
+        for schema in [
+            r#"{"type":["boolean","null"]}"#,
+            r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
+            r##"{"$ref":"#/$defs/x"}"##,
+            r#"{"title":"T"}"#,
+            r#"{"type":""}"#,
+            r#"{"type":"Boolean"}"#,
+            r#"{"type":"null"}"#,
+            r#"{"type":"array","items":{"type":"string"}}"#,
+            r#"{"enum":[1,2]}"#,
+            r#"{"enum":[]}"#,
+            r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#,
+            r#"{"oneOf":[{"const":1,"title":"One"}]}"#,
+            "true",
+            "null",
+        ] {
+            for answer in ["true", "{}", "null", "1", "\"a\"", "[]"] {
+                assert_eq!(check(schema, answer), Err(FormError::Kind), "{schema} {answer}");
+            }
+            let whole = format!(r#"{{"properties":{{"o":{schema}}}}}"#);
+            let form = Form::of(raw(&whole)).unwrap();
+            for content in ["{}", r#"{"o":true}"#] {
+                let (field, error) = form.check(raw(content)).unwrap_err();
+                assert!(field.is_some() && error == FormError::Kind, "{whole} {content}");
+            }
+            assert_eq!(View::check(&form), Err(ViewError::Value("properties")), "{whole}");
+        }
+        // A choice beside others that are no strings can be shown.
+        assert_eq!(check(r#"{"enum":[1,"a"]}"#, r#""a""#), Ok(()));
+        assert_eq!(check(r#"{"type":"string","anyOf":[{"minLength":1}]}"#, r#""a""#), Ok(()));
+        for required in [r#"["a","zz"]"#, "[3]", r#"[""]"#] {
+            let whole = format!(r#"{{"properties":{{"a":{{"type":"boolean"}}}},"required":{required}}}"#);
+            let form = Form::of(raw(&whole)).unwrap();
+            let content = raw(r#"{"a":true,"zz":1}"#);
+            assert!(matches!(form.check(content), Err((None, FormError::Missing))), "{whole}");
+            assert_eq!(View::check(&form), Err(ViewError::Value("required")), "{whole}");
+        }
+    }
+
     // spec: C019 C042
     #[test]
     fn whole_forms() {
@@ -602,6 +668,8 @@ mod tests {
         };
         assert_eq!(Form::of(raw(&with(FIELDS))).map(|form| form.fields().count()), Ok(FIELDS));
         assert_eq!(flaw(&with(FIELDS + 1)), ViewError::Value("properties"));
+        let required = format!(r#"{{"properties":{{}},"required":[{}""]}}"#, r#""","#.repeat(FIELDS));
+        assert_eq!(flaw(&required), ViewError::Value("required"));
         // Miri would read a megabyte for minutes.
         if !cfg!(miri) {
             let of_length = |len: usize| format!(r#"{{"properties":{{}},"x":"{}"}}"#, "x".repeat(len - 24));

@@ -61,7 +61,7 @@ impl<'r> ClientResult<'r> {
     }
 
     /// Adds the defaults of `requestedSchema` for missing properties, where a default fits its property
-    /// (SEP-1034). Changes only answers of [`accept`](Self::accept).
+    /// (SEP-1034); to one of [`FieldKind::Other`](super::form::FieldKind::Other) none does. Changes only answers of [`accept`](Self::accept).
     #[must_use]
     pub const fn defaults(mut self, requested: Raw<'r>) -> Self {
         if let Kind::Accept { schema, .. } = &mut self.0 {
@@ -391,7 +391,8 @@ mod tests {
             "score":{"type":"number","default":95.5},"on":{"type":"boolean","default":false},
             "one":{"type":"string","enum":["a","b"],"default":"b"},"bad":{"type":"string","enum":["a"],"default":"z"},
             "many":{"type":"array","items":{"type":"string","enum":["a","b"]},"default":["a"]},
-            "nested":{"type":"string","default":{"x":1}},"none":{"type":"string"}}}"#);
+            "nested":{"type":"string","default":{"x":1}},"none":{"type":"string"},
+            "unseen":{"type":["boolean","null"],"default":true},"number":{"enum":[1],"default":1}}}"#);
         let all = written(ClientResult::accept(raw("{}")).defaults(schema), V2025_11_25);
         let expected =
             r#"{"action":"accept","content":{"name":"John","age":30,"score":95.5,"on":false,"one":"b","many":["a"]}}"#;
