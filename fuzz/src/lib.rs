@@ -9,7 +9,6 @@ mod client;
 mod endpoint;
 mod engine;
 mod fetch;
-mod fleet;
 mod follow;
 mod form;
 mod old_tasks;
@@ -36,7 +35,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 23] = [
+pub const TARGETS: [(&str, Body); 22] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -53,7 +52,6 @@ pub const TARGETS: [(&str, Body); 23] = [
     ("receiver", receiver),
     ("tasks", tasks),
     ("skills", skills),
-    ("fleet", fleet),
     ("form", form),
     ("cache", cache),
     ("params", params),
@@ -409,12 +407,6 @@ pub fn tokens(data: &[u8]) {
     let _ = tokens::run(&mut Unstructured::new(data));
 }
 
-/// Checks processes of a fleet against all that another process or a broken engine may hand in: their memory has a limit, their
-/// streams carry whole messages, and nothing is left when they are alone and their clients are gone.
-pub fn fleet(data: &[u8]) {
-    let _ = fleet::run(&mut Unstructured::new(data));
-}
-
 /// Checks a form: for any schema, an answer is accepted if and only if a model over another JSON reader accepts it.
 pub fn form(data: &[u8]) {
     let _ = form::run(data);
@@ -711,14 +703,6 @@ mod tests {
         over_corpus("follow", crate::follow);
         for seed in 1..150u64 {
             crate::follow(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn fleet() {
-        over_corpus("fleet", crate::fleet);
-        for seed in 1..150u64 {
-            crate::fleet(&noise(seed, 1500));
         }
     }
 

@@ -223,12 +223,6 @@ impl Server<'_> {
         }
     }
 
-    /// Sets the `id` of the next request to a client; those after it count up. Default: 1. For servers that share sessions: each
-    /// begins at a number of its own. JSON numbers above 2^53 lose digits in many programs.
-    pub const fn set_next_id(&mut self, id: u64) {
-        self.next_id = id;
-    }
-
     /// Writes a `ping` request to the client. Its response needs no handling. See
     /// [ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping).
     ///

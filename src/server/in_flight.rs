@@ -448,12 +448,6 @@ impl Server<'_> {
         self.slot(token).map(|slot| slot.route)
     }
 
-    /// Returns the `id` of a request, as JSON.
-    #[must_use]
-    pub fn request_id(&self, token: RequestToken) -> Option<&[u8]> {
-        self.slot(token).map(|slot| slot.id.as_bytes())
-    }
-
     /// Keeps a number of the transport on a request. Over HTTP: the client that it belongs to.
     pub fn set_note(&mut self, token: RequestToken, note: u64) {
         if let Some(slot) = self.slot_mut(token) {

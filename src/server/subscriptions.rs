@@ -164,23 +164,6 @@ impl Server<'_> {
         self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
-    /// Calls `note` with the scope and the URI of each `resources/subscribe` that counts, for a transport that keeps them elsewhere too.
-    pub fn each_subscription(&self, mut note: impl FnMut(Scope, &str)) {
-        for record in self.subscriptions.iter().filter(|record| record.kind == URI) {
-            if let Ok(uri) = core::str::from_utf8(record.data) {
-                note(Scope(record.owner), uri);
-            }
-        }
-    }
-
-    /// Returns whether a listen has selected the key of a topic.
-    #[cfg(all(feature = "extensions", feature = "alloc"))]
-    #[must_use]
-    pub fn has_topic(&self, member: &str, key: &str) -> bool {
-        let wanted = (member.as_bytes(), key.as_bytes());
-        self.subscriptions.iter().any(|record| is_topic(&record) && split_topic(&record) == wanted)
-    }
-
     /// Returns whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
         // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.
@@ -315,15 +298,6 @@ impl Server<'_> {
 
     fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
         self.news |= self.subscriptions.retag(tag);
-    }
-
-    /// Publishes a change of a resource to the subscriptions of one scope, for a transport that learns of a subscription after the
-    /// change.
-    pub fn publish_in(&mut self, scope: Scope, uri: &str) {
-        self.set_tags(|record| {
-            let is_changed = record.kind == URI && record.owner == scope.0 && record.data == uri.as_bytes();
-            is_changed.then_some(record.tag | CHANGED)
-        });
     }
 
     fn write_changes(

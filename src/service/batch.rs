@@ -17,9 +17,6 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
-        // A transport looks for one relayed request in a message.
-        #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-        let origin = &MessageSource { relay: None, ..*origin };
         let batch = *server.batch();
         let mut array = BatchOut::new(out, batch.open);
         let elements = elements.items().skip(batch.done as usize);

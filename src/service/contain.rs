@@ -119,8 +119,6 @@ impl RequestContext<'_> {
             #[cfg(feature = "windows")]
             crowded: self.crowded,
             published: self.published.as_deref_mut(),
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: self.relay,
             settled: self.settled,
         }
     }

@@ -172,9 +172,6 @@ pub struct RequestContext<'a> {
     /// `None` in an answer outside of a server.
     #[cfg(feature = "alloc")]
     pub(crate) published: Option<&'a mut crate::server::notify::PublishedChanges>,
-    /// The way to other processes.
-    #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-    pub(crate) relay: Option<&'a super::Relay<'a>>,
     /// The answer of the handler, which answers once.
     pub(crate) settled: Option<Settled>,
 }

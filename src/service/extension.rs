@@ -50,7 +50,6 @@
 //! | requests of it that wait | [`RequestContext::suspend`], [`RequestToken::to_bits`](crate::server::RequestToken::to_bits) |
 //! | members of an entry of `tools/list` | [`Tool::entry`](super::Tool::entry) |
 //! | calls of tools that it refuses | [`Extension::check_calls`] |
-//! | requests of it that another process of the server answers | [`RequestContext::relay`], [`Topic::outlives`] |
 //! | its notifications, and the filter that selects them | [`Topic`], [`ServerChange::Topic`](crate::server::ServerChange::Topic) |
 //!
 //! A client needs no tables: [`ClientInfo::extensions`](crate::client::ClientInfo::extensions) declares,
@@ -246,27 +245,7 @@ pub struct Topic<S: 'static> {
     method: &'static str,
     agrees: fn(&S, &str, Option<&str>) -> bool,
     write: WriteNews<S>,
-    #[cfg(feature = "alloc")]
-    kept: Option<(FindKept<S>, WriteEnded)>,
 }
-
-/// The owner of a key of a topic that [outlives](Topic::outlives) its process.
-#[cfg(feature = "alloc")]
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "the program makes it")]
-pub struct KeptTopic<'s> {
-    /// The user that may read it at other processes; `None` for requests without a user.
-    pub principal: Option<&'s str>,
-    /// The milliseconds for which it is kept after its last change.
-    pub keep: Millis,
-}
-
-#[cfg(feature = "alloc")]
-type FindKept<S> = for<'s> fn(&'s S, &str) -> Option<KeptTopic<'s>>;
-
-/// The function that writes the members of the params of a notification from those that were kept.
-#[cfg(feature = "alloc")]
-type WriteEnded = fn(Raw<'_>, &mut Object<'_, '_>) -> Result<(), FullError>;
 
 impl<S> Topic<S> {
     /// Makes a topic: the `member` of the filter, the `method` of its notifications, and the function that writes the members
@@ -277,37 +256,13 @@ impl<S> Topic<S> {
         method: &'static str,
         write: fn(&S, &str, &mut Object<'_, '_>) -> Result<(), FullError>,
     ) -> Self {
-        Topic {
-            member,
-            method,
-            agrees: |_, _, _| true,
-            write,
-            #[cfg(feature = "alloc")]
-            kept: None,
-        }
+        Topic { member, method, agrees: |_, _, _| true, write }
     }
 
     /// Sets the function that says whether a client may listen to a key; it gets the key and the authenticated user. The
     /// acknowledgement leaves out the other keys. Default: it may listen to all.
     pub const fn agrees(self, agrees: fn(&S, &str, Option<&str>) -> bool) -> Self {
         Topic { agrees, ..self }
-    }
-
-    /// Sets the function that says for whom and for how long the state of a key is kept for other processes of the server.
-    /// It is kept as the notification has it, at each change that is published; so a listen at another process hears it,
-    /// and a request that was [relayed](RequestContext::relay) with this key finds it when the process has ended. `agrees`
-    /// must grant keys of other processes: their owner is compared when there is a notification.
-    ///
-    /// `ended` writes the notification of a key whose process has ended, from the params that it has kept last;
-    /// [`FullError::Never`] if there is nothing new. A transport without other processes never calls these functions.
-    /// Default: nothing is kept.
-    #[cfg(feature = "alloc")]
-    pub const fn outlives(
-        self,
-        kept: for<'s> fn(&'s S, &str) -> Option<KeptTopic<'s>>,
-        ended: fn(Raw<'_>, &mut Object<'_, '_>) -> Result<(), FullError>,
-    ) -> Self {
-        Topic { kept: Some((kept, ended)), ..self }
     }
 }
 
@@ -481,8 +436,6 @@ impl<S> ListenTopics for Listening<'_, '_, S> {
 pub(crate) struct News<'l, 't, S: 'static> {
     pub(crate) service: &'l Service<'t, S>,
     pub(crate) state: &'l S,
-    #[cfg(feature = "alloc")]
-    pub(crate) elsewhere: Option<WriteElsewhere<'l>>,
 }
 
 impl<S> News<'_, '_, S> {
@@ -497,63 +450,7 @@ impl<S> TopicNews for News<'_, '_, S> {
     }
 
     fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>) -> Result<(), FullError> {
-        #[cfg(feature = "alloc")]
-        if let Some(written) = self.elsewhere.and_then(|elsewhere| elsewhere(member, key, params)) {
-            return written;
-        }
         self.topic(member).map_or(Ok(()), |topic| (topic.write)(self.state, key, params))
-    }
-}
-
-/// Writes the members of a notification of a topic from what another process has kept; `None` if none has.
-#[cfg(feature = "alloc")]
-pub type WriteElsewhere<'w> = &'w dyn Fn(&str, &str, &mut Object<'_, '_>) -> Option<Result<(), FullError>>;
-
-/// For transports to other processes of the server.
-#[cfg(feature = "alloc")]
-impl<S> Service<'_, S> {
-    /// Returns for whom and for how long the state of a key is [kept](Topic::outlives) for other processes; `None` if the
-    /// topic keeps nothing, or has no such key.
-    pub fn kept_topic<'s>(&self, state: &'s S, member: &str, key: &str) -> Option<KeptTopic<'s>> {
-        let (_, topic) = self.topics().find(|(_, topic)| topic.member == member)?;
-        topic.kept.and_then(|(kept, _)| kept(state, key))
-    }
-
-    /// Writes the members of the params of a topic's notification for a key whose process has ended; `kept` is what it has
-    /// kept last.
-    ///
-    /// # Errors
-    /// [`FullError`] if they do not fit, or there is nothing new.
-    pub fn write_ended_topic(&self, member: &str, kept: Raw<'_>, params: &mut Object<'_, '_>) -> Result<(), FullError> {
-        let topic = self.topics().map(|(_, topic)| topic).find(|topic| topic.member == member);
-        let ended = topic.and_then(|topic| topic.kept).map(|(_, ended)| ended);
-        ended.map_or(Err(FullError::Never), |ended| ended(kept, params))
-    }
-
-    /// Writes the members of the params of a topic's notification, without the one that names the listen.
-    ///
-    /// # Errors
-    /// [`FullError`] if they do not fit, or there is no such topic or key.
-    pub fn write_topic(
-        &self,
-        state: &S,
-        member: &str,
-        key: &str,
-        params: &mut Object<'_, '_>,
-    ) -> Result<(), FullError> {
-        let topic = self.topics().map(|(_, topic)| topic).find(|topic| topic.member == member);
-        topic.map_or(Err(FullError::Never), |topic| (topic.write)(state, key, params))
-    }
-
-    /// Does what [`pull`](Service::pull) does; `elsewhere` writes the notifications of keys that belong to other processes.
-    pub fn pull_with(
-        &self,
-        state: &S,
-        elsewhere: WriteElsewhere<'_>,
-        server: &mut crate::server::Server<'_>,
-        out: &mut dyn Out,
-    ) -> crate::server::PullStatus {
-        server.pull_with(&self.about, &News { service: self, state, elsewhere: Some(elsewhere) }, out)
     }
 }
 
@@ -683,8 +580,6 @@ impl<S> Service<'_, S> {
             crowded: true,
             #[cfg(feature = "alloc")]
             published: None,
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: None,
             settled: None,
         };
         let why = match (Call { handling }).run(state, answer).outcome {

@@ -94,16 +94,7 @@ impl<S> Service<'_, S> {
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let principal = principal.or(origin.principal);
-        let handling = RequestContext {
-            params,
-            members: &members,
-            desk,
-            principal,
-            reserve,
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: origin.relay,
-            ..handling
-        };
+        let handling = RequestContext { params, members: &members, desk, principal, reserve, ..handling };
         let mut ran = match () {
             #[cfg(feature = "std")]
             () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),

@@ -106,8 +106,6 @@ mod input_request;
 mod invoke;
 mod linked;
 mod list;
-#[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-mod relay;
 mod requests;
 mod router;
 #[cfg(feature = "derive")]
@@ -129,14 +127,10 @@ pub use definition::{
     ToolAnnotations, ToolInfo, is_tool_name,
 };
 pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools};
-#[cfg(all(feature = "extensions", feature = "alloc"))]
-pub use extension::KeptTopic;
 #[cfg(feature = "extensions")]
 pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
-#[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-pub use relay::{Relay, RelayTarget};
 pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
 pub use router::{Dispatched, MessageSource, NotificationContext};
 #[cfg(all(feature = "ask", feature = "derive"))]

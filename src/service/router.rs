@@ -46,9 +46,6 @@ pub struct MessageSource<'o> {
     pub gate: &'o dyn TransportChecks,
     /// The authenticated user.
     pub principal: Option<&'o str>,
-    /// The way to other processes of the server.
-    #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-    pub relay: Option<&'o super::Relay<'o>>,
 }
 
 /// The context of a notification from the client, for [`Service::on_notification`].
@@ -73,23 +70,12 @@ impl<'o> MessageSource<'o> {
 
     /// Makes the source of messages of a transport with checks.
     pub const fn new(gate: &'o dyn TransportChecks) -> Self {
-        MessageSource {
-            gate,
-            principal: None,
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: None,
-        }
+        MessageSource { gate, principal: None }
     }
 
     /// Sets the authenticated user.
     pub const fn principal(self, principal: &'o str) -> Self {
         MessageSource { principal: Some(principal), ..self }
-    }
-
-    /// Lets the handler of the message relay it to other processes of the server. Not for the elements of a batch.
-    #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-    pub const fn relay(self, relay: &'o super::Relay<'o>) -> Self {
-        MessageSource { relay: Some(relay), ..self }
     }
 }
 
@@ -215,14 +201,7 @@ impl<S> Service<'_, S> {
             true => AskVia::Travels { responses: asked.members.input_responses, keep: asks, again: false },
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
-        let handling = RequestContext {
-            desk,
-            principal: origin.principal,
-            reserve,
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: origin.relay,
-            ..handling
-        };
+        let handling = RequestContext { desk, principal: origin.principal, reserve, ..handling };
         let ran = match () {
             #[cfg(feature = "std")]
             () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),

@@ -133,8 +133,6 @@ impl<S> Service<'_, S> {
             crowded,
             #[cfg(feature = "alloc")]
             published: Some(published),
-            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
-            relay: None,
             settled: None,
         };
         Some((context, asks))

@@ -10,16 +10,7 @@ impl<S> Service<'_, S> {
     #[inline]
     pub fn pull(&self, state: &S, server: &mut Server<'_>, out: &mut dyn Out) -> PullStatus {
         #[cfg(feature = "extensions")]
-        return server.pull_with(
-            &self.about,
-            &super::extension::News {
-                service: self,
-                state,
-                #[cfg(feature = "alloc")]
-                elsewhere: None,
-            },
-            out,
-        );
+        return server.pull_with(&self.about, &super::extension::News { service: self, state }, out);
         #[cfg(not(feature = "extensions"))]
         {
             let _ = state;

@@ -6,8 +6,6 @@ use mcp_sansio::server::{MessageLimits, Seal, Server};
 #[cfg(feature = "seal")]
 use mcp_sansio_http::endpoint::SessionSeal;
 use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits};
-#[cfg(feature = "fleet")]
-use mcp_sansio_http::fleet::FleetLimits;
 use mcp_sansio_http::http1;
 
 /// Limits and security of an HTTP server. By default it answers only requests whose `Host` is a name of this machine
@@ -43,9 +41,6 @@ pub struct HttpServerOptions {
     /// See [`session_seal`](HttpServerOptions::session_seal).
     #[cfg(feature = "seal")]
     pub session_seal: Option<SessionSeal<'static>>,
-    /// See [`fleet_limits`](HttpServerOptions::fleet_limits).
-    #[cfg(feature = "fleet")]
-    pub fleet_limits: FleetLimits,
 }
 
 impl HttpServerOptions {
@@ -64,8 +59,6 @@ impl HttpServerOptions {
             seal: None,
             #[cfg(feature = "seal")]
             session_seal: None,
-            #[cfg(feature = "fleet")]
-            fleet_limits: FleetLimits::default(),
         }
     }
 
@@ -124,12 +117,6 @@ impl HttpServerOptions {
     #[cfg(feature = "seal")]
     pub fn session_seal(self, seal: SessionSeal<'static>) -> Self {
         HttpServerOptions { session_seal: Some(seal), ..self }
-    }
-
-    /// Sets limits of what the server keeps for the other processes of its fleet, and takes from them.
-    #[cfg(feature = "fleet")]
-    pub fn fleet_limits(self, limits: FleetLimits) -> Self {
-        HttpServerOptions { fleet_limits: limits, ..self }
     }
 
     /// Makes the endpoint of a server with these options.

@@ -96,9 +96,8 @@ pub enum WaitFor {
     Shut,
     /// Send the pending bytes, then close.
     Close,
-    /// The request waits until the stream of its session was read, or in a fleet for news of another process: read nothing, send
-    /// the pending bytes, and serve again when streams were written or the fleet was met. See
-    /// [`HttpConnection::set_waits_for_streams`].
+    /// The request waits until the stream of its session was read: read nothing, send the pending bytes, and serve again when
+    /// streams were written. See [`HttpConnection::set_waits_for_streams`].
     #[cfg(feature = "alloc")]
     Stream,
     /// The application has not decided about the request ([`Access::Later`](crate::endpoint::Access::Later)): read
@@ -360,15 +359,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 ConnectionStep::Request if self.must_wait(host) => return WaitFor::Stream,
                 ConnectionStep::Request => {
                     requests += 1;
-                    #[cfg_attr(
-                        not(feature = "fleet"),
-                        allow(unused_variables, reason = "only a fleet puts requests off")
-                    )]
-                    let answered = self.request(host, random);
-                    #[cfg(feature = "fleet")]
-                    if !answered {
-                        return WaitFor::Stream;
-                    }
+                    self.request(host, random);
                 }
                 _ => match self.pull(host) {
                     Some(wait) => return wait,
@@ -423,26 +414,16 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         HeadCheck::Refused
     }
 
-    /// Handles a whole request. Returns `false` if it cannot be answered yet.
+    /// Handles a whole request.
     #[cfg_attr(feature = "resource-server", inline(never))]
-    fn request<S, B: Storage>(
-        &mut self,
-        host: &mut ServeContext<'_, '_, '_, S, B>,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> bool {
-        let Some((request, answer)) = self.connection.exchange() else { return true };
+    fn request<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>, random: &mut dyn FnMut(&mut [u8])) {
+        let Some((request, answer)) = self.connection.exchange() else { return };
         let mut head = request.head.request_head();
         let admission = self.admission.take();
         if let Some(admission) = &admission {
             head = head.admitted(admission);
         }
         let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
-        #[cfg(feature = "fleet")]
-        if response.is_undecided() && self.waits_for_streams {
-            host.body.storage.truncate(0);
-            self.admission = admission;
-            return false;
-        }
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
         match (written, response.content) {
@@ -456,7 +437,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 }
             }
         }
-        true
     }
 
     /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.

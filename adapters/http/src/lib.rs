@@ -50,15 +50,13 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(any(test, all(feature = "fleet", feature = "std")))]
+#[cfg(test)]
 extern crate std;
 
 pub use mcp_sansio;
 
 pub mod client;
 pub mod endpoint;
-#[cfg(feature = "fleet")]
-pub mod fleet;
 pub mod host;
 pub mod http1;
 mod names;

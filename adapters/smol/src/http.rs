@@ -38,8 +38,6 @@ use mcp_sansio_host::{HttpShutdown, LateReceiver};
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
-#[cfg(feature = "fleet")]
-pub use mcp_sansio_http::fleet;
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
@@ -70,8 +68,6 @@ pub struct HttpServer<'a, S: 'static> {
     authorize: Option<Authorize<'a>>,
     #[cfg(feature = "resource-server")]
     permit: Option<Permit<'a>>,
-    #[cfg(feature = "fleet")]
-    fleet: Option<Box<dyn fleet::Engine>>,
     stopper: Stopper,
     shutdown: HttpShutdown,
 }
@@ -174,8 +170,6 @@ impl<'a, S> HttpServer<'a, S> {
             authorize: None,
             #[cfg(feature = "resource-server")]
             permit: None,
-            #[cfg(feature = "fleet")]
-            fleet: None,
             stopper: Stopper::new(),
             shutdown: HttpShutdown::new(),
         }
@@ -225,25 +219,6 @@ impl<'a, S> HttpServer<'a, S> {
     #[cfg(feature = "resource-server")]
     pub fn permit(self, permit: &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync)) -> Self {
         HttpServer { permit: Some(permit), ..self }
-    }
-
-    /// Makes the server one of several processes that serve the same clients, over an engine such as `mcp_sansio_fleet::Fleet`;
-    /// see [`Endpoint::join_fleet`]. Sessions travel with
-    /// [`HttpServerOptions::session_seal`].
-    ///
-    /// ```no_run
-    /// use mcp_sansio::service::Service;
-    /// use mcp_sansio_smol::http::HttpServer;
-    /// use mcp_sansio_smol::http::fleet::{MemoryHub, ProcessTag};
-    ///
-    /// let engine = MemoryHub::new().join(ProcessTag::new(1)); // for tests; else over a database
-    /// let service = Service::<()>::new("demo", "1.0");
-    /// smol::block_on(HttpServer::bind("127.0.0.1:8931")?.fleet(engine).serve(&service, &mut ()))?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[cfg(feature = "fleet")]
-    pub fn fleet(self, engine: impl fleet::Engine + 'static) -> Self {
-        HttpServer { fleet: Some(Box::new(engine)), ..self }
     }
 
     /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds. Meanwhile the

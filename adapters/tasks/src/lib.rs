@@ -99,12 +99,9 @@ extern crate alloc;
 #[cfg(feature = "client")]
 pub mod client;
 mod date;
-#[cfg(feature = "alloc")]
-mod elsewhere;
 mod legacy;
 mod machine;
 mod methods;
-mod place;
 #[cfg(feature = "client")]
 pub mod receiver;
 mod response;

@@ -8,7 +8,6 @@ use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResu
 use mcp_sansio::sink::FullError;
 
 use crate::legacy;
-use crate::place::find;
 use crate::store::{HasTasks, ID, TaskError};
 
 /// Returns the extension: `tasks/get`, `tasks/update`, `tasks/cancel`, and `notifications/tasks` for listens with `taskIds`. With
@@ -44,35 +43,21 @@ impl<S: HasTasks> Tables<S> {
     })
     .agrees(|state, id, user| {
         let tasks = state.tasks();
-        match tasks.find(id) {
-            Some(token) => !tasks.is_legacy(token) && tasks.belongs_to(token, user),
-            #[cfg(feature = "alloc")]
-            None if S::FLEET => tasks.process_of(id).is_some(),
-            None => false,
-        }
+        tasks.find(id).is_some_and(|token| !tasks.is_legacy(token) && tasks.belongs_to(token, user))
     });
 
-    #[cfg(not(feature = "alloc"))]
-    const TOPICS: &'static [Topic<S>] = &[Self::TOPIC];
-
-    #[cfg(feature = "alloc")]
-    const TOPICS: &'static [Topic<S>] = match S::FLEET {
-        false => &[Self::TOPIC],
-        true => &[Self::TOPIC.outlives(|state: &S, id| state.tasks().kept(id), crate::elsewhere::write_ended)],
-    };
-
     const EXTENSION: Extension<S> = match S::LEGACY {
-        false => Extension::new(ID).methods(Self::METHODS).topics(Self::TOPICS),
+        false => Extension::new(ID).methods(Self::METHODS).topics(&[Self::TOPIC]),
         true => Extension::new(ID)
             .methods(Self::METHODS_OF_BOTH_ERAS)
-            .topics(Self::TOPICS)
+            .topics(&[Self::TOPIC])
             .capabilities(legacy::write_capabilities)
             .check_calls(legacy::check_call),
     };
 }
 
 fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = find!(state, request, Task);
+    let token = state.tasks_mut().named_by(request)?;
     let tasks = state.tasks();
     request.result_as("complete", &mut |result| match tasks.is_legacy(token) {
         true => tasks.write_task(token, result),
@@ -81,7 +66,7 @@ fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerRe
 }
 
 fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = find!(state, request, Update);
+    let token = state.tasks_mut().named_by(request)?;
     let responses = request.params().and_then(|params| params.get("inputResponses"));
     let Some(responses) = responses.filter(|responses| responses.kind() == JsonKind::Object) else {
         return Err(RpcError::invalid_params("Invalid params: inputResponses is not an object").into());
@@ -94,7 +79,7 @@ fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> Handle
 }
 
 fn cancel<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = find!(state, request, Cancel);
+    let token = state.tasks_mut().named_by(request)?;
     // A task that has ended stays as it is.
     let cancelled = state.tasks_mut().cancel(token, request.now());
     if S::LEGACY && !request.revision().is_modern() {

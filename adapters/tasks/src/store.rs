@@ -33,11 +33,6 @@ pub trait HasTasks: Sized + 'static {
     /// their methods, and [`begin`](crate::begin) makes tasks for their calls. The loop around has to resume the
     /// [requests that wait](Tasks::next_resumable). Default: `false`; the code for it is not linked.
     const LEGACY: bool = false;
-
-    /// With `true`, the server has several processes (`mcp_sansio_http::fleet`): each [names its process](Tasks::process) in the
-    /// ids of its tasks, and requests for a task of another process go there, or are answered with the last state of the task
-    /// when that process has ended. It needs the feature `alloc`. Default: `false`; the code for it is not linked.
-    const FLEET: bool = false;
 }
 
 /// The user of a task. Data: the name.
@@ -88,8 +83,7 @@ pub struct TaskOptions<'o> {
 }
 
 impl<'o> TaskOptions<'o> {
-    /// Makes options from 16 secure random bytes, which become the `taskId`. They must be new for each task. The table of a
-    /// [process](Tasks::process) of a fleet replaces 20 of their 128 bits.
+    /// Makes options from 16 secure random bytes, which become the `taskId`. They must be new for each task.
     pub const fn new(random: [u8; 16]) -> Self {
         TaskOptions { random, ttl: None, poll_interval: None, message: None }
     }
@@ -169,8 +163,6 @@ pub struct Tasks<'m> {
     share: usize,
     share_bytes: usize,
     epoch: u64,
-    #[cfg(feature = "alloc")]
-    pub(crate) process: u32,
 }
 
 impl<'m> Tasks<'m> {
@@ -190,8 +182,6 @@ impl<'m> Tasks<'m> {
             share: usize::MAX,
             share_bytes: usize::MAX,
             epoch: 0,
-            #[cfg(feature = "alloc")]
-            process: 0,
         }
     }
 
@@ -250,13 +240,6 @@ impl<'m> Tasks<'m> {
         for byte in options.random {
             id.push(&[hex(byte >> 4), hex(byte & 15)]);
         }
-        #[cfg(feature = "alloc")]
-        if self.process != 0 {
-            let mut digits = [0; 32];
-            digits.copy_from_slice(id.as_bytes());
-            sign(self.process, &mut digits);
-            let _ = id.set(&digits);
-        }
         if self.find(id.as_str()).is_some() {
             return Err(TaskError::NotNew);
         }
@@ -279,9 +262,6 @@ impl<'m> Tasks<'m> {
         (slot.client, slot.scope) = (owner.client, owner.scope);
         (slot.ttl, slot.poll_interval) = (options.ttl, options.poll_interval);
         slot.create(now);
-        // Other processes keep it from its beginning.
-        #[cfg(feature = "alloc")]
-        (slot.changed = self.process != 0);
         Ok(TaskToken { slot: number, generation: slot.generation })
     }
 
@@ -618,18 +598,6 @@ impl<'m> Tasks<'m> {
         self.first(|slot| id.eq_str(slot.id.as_str()))
     }
 
-    /// Returns the user of a task.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn user(&self, token: TaskToken) -> Option<&str> {
-        core::str::from_utf8(self.one(token, PRINCIPAL)?.data).ok()
-    }
-
-    /// Returns the time to live of a task.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn ttl(&self, token: TaskToken) -> Option<Millis> {
-        self.slot(token)?.ttl
-    }
-
     pub(crate) fn belongs_to(&self, token: TaskToken, principal: Option<&str>) -> bool {
         self.one(token, PRINCIPAL).map(|record| record.data) == principal.map(str::as_bytes)
     }
@@ -736,14 +704,6 @@ pub(crate) const fn not_created(error: TaskError) -> RpcError<'static> {
 /// Splits the data of a question or an answer: its key, and the rest.
 fn split(data: &[u8]) -> (&[u8], &[u8]) {
     data.split_first().and_then(|(len, rest)| rest.split_at_checked(usize::from(*len))).unwrap_or_default()
-}
-
-/// Writes the number of a process over the first digits of an id.
-#[cfg(feature = "alloc")]
-fn sign(process: u32, digits: &mut [u8]) {
-    for (place, shift) in digits.iter_mut().zip([16, 12, 8, 4, 0]) {
-        *place = hex((process >> shift & 15) as u8);
-    }
 }
 
 const fn hex(digit: u8) -> u8 {

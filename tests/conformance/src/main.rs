@@ -1,7 +1,6 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--fleet URL` it
-//! is one of several processes, whose changes go over the Redis at that URL. With `--key` it seals its sessions, so that
-//! each process with the key serves them.
+//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--key` it
+//! seals its sessions, so that each process with the key serves them.
 
 mod mount;
 
@@ -9,10 +8,8 @@ use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
-use mcp_sansio_blocking::http::fleet::Engine;
 use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
-use mcp_sansio_fleet::{Fleet, FleetOptions};
 use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -36,7 +33,6 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
-    let mut fleet = None;
     let port = match *arguments {
         ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
             for option in rest.chunks(2) {
@@ -45,7 +41,6 @@ fn main() -> io::Result<()> {
                         let key = read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?;
                         let _ = KEY.set(key);
                     }
-                    ["--fleet", url] if mounted.is_none() => fleet = Some(url),
                     _ => return Err(usage()),
                 }
             }
@@ -54,7 +49,7 @@ fn main() -> io::Result<()> {
         _ => return Err(usage()),
     };
     match mounted {
-        None => serve(port, fleet),
+        None => serve(port),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
         Some("tiny_http") => mount::tiny_http(port),
@@ -63,7 +58,7 @@ fn main() -> io::Result<()> {
 }
 
 fn usage() -> io::Error {
-    io::Error::other("usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX] [--fleet URL]")
+    io::Error::other("usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX]")
 }
 
 fn read_key(hex: &str) -> Option<[u8; 32]> {
@@ -92,28 +87,19 @@ const KEEP: u64 = 60_000;
 /// A scenario checks streams, and prefers them to JSON.
 const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
 
-/// Makes the state; `process` is the number of the process in its fleet, or 0.
-fn fixture(process: u32) -> Fixture {
-    Fixture::new(Tasks::growing(256, 1 << 20).process(process), KEEP, Box::leak(Box::new(System)))
+/// Makes the state.
+fn fixture() -> Fixture {
+    Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)))
 }
 
-fn serve(port: u16, fleet: Option<&str>) -> io::Result<()> {
+fn serve(port: u16) -> io::Result<()> {
     let mut options = HttpServerOptions::new().config(CONFIG).seal(&*SEAL);
     if KEY.get().is_some() {
         options = options.session_seal(SessionSeal::new(&*SEAL));
     }
     let server = HttpServer::bind(("127.0.0.1", port))?.options(options);
     stop_on_signals(&server)?;
-    let (server, process) = match fleet {
-        Some(url) => {
-            let news = |news| eprintln!("fleet: {news:?}");
-            let fleet = Fleet::start(url, FleetOptions::new("conformance"), news).map_err(io::Error::other)?;
-            let process = fleet.tag().number();
-            (server.fleet(fleet), process)
-        }
-        None => (server, 0),
-    };
-    server.tick(go_on).serve(&SERVICE, &mut fixture(process))
+    server.tick(go_on).serve(&SERVICE, &mut fixture())
 }
 
 fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {

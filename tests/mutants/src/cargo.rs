@@ -45,13 +45,11 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-blocking/auth",
     "mcp-sansio-blocking/resource-server",
     "mcp-sansio-blocking/seal",
-    "mcp-sansio-blocking/fleet",
     "mcp-sansio-blocking/tasks",
     "mcp-sansio-smol/tls",
     "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
     "mcp-sansio-smol/seal",
-    "mcp-sansio-smol/fleet",
     "mcp-sansio-smol/extensions",
     "mcp-sansio-smol/tasks",
 ];

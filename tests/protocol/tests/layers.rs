@@ -30,7 +30,7 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
     (
         "adapters/http/src",
         &[
-            &["fleet", "names", "param_headers", "seal", "sse", "token"],
+            &["names", "param_headers", "seal", "sse", "token"],
             &["endpoint"],
             &["http1"],
             &["client", "host"],
@@ -69,8 +69,6 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["date", "machine", "waiters"],
             &["client", "store"],
             &["response"],
-            &["elsewhere"],
-            &["place"],
             &["legacy"],
             &["methods", "receiver"],
             &["lib"],

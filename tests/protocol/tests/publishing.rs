@@ -5,7 +5,7 @@ use common::http::*;
 use common::*;
 use mcp_sansio::protocol::{ClientCapabilities, ServerCapability};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{MessageLimits, Peer, RequestSlot, Scope, Server, ServerChange};
+use mcp_sansio::server::{Peer, RequestSlot, Scope, Server, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_host::testing::Conversation;
@@ -172,40 +172,6 @@ fn all_is_each_list_and_each_subscription() {
     let wanted = ["notifications/prompts/list_changed", "notifications/resources/updated"];
     assert_eq!(methods(&conversation.publish(ServerChange::All)), wanted);
     assert!(methods(&conversation.wait(1000)).is_empty());
-}
-
-/// Two clients of one server, as an HTTP endpoint has them.
-#[test]
-fn a_change_in_one_scope_is_not_for_the_others() {
-    let service = service();
-    let mut world = World::default();
-    let mut server = Server::growing(MessageLimits::default());
-    let mut peers = [(); 2].map(|()| Peer::opened_elsewhere(Revision::V2025_11_25, ClientCapabilities::default()));
-    let mut enter = |server: &mut Server<'_>, at: usize| {
-        server.swap_peer(&mut peers[at], Scope(at as u32 + 1));
-    };
-    let mut out = LineSink::new(Vec::new());
-    for at in 0..2 {
-        enter(&mut server, at);
-        let line = request("2025-11-25", 1, "resources/subscribe", json!({"uri": URI}));
-        let _ = service.dispatch(&mut world, line.as_bytes(), &mut server, &mut out).unwrap();
-        enter(&mut server, at);
-    }
-    out.clear();
-    let mut heard = |server: &mut Server<'_>, world: &World, scope: usize| {
-        enter(server, scope);
-        let mut out = LineSink::new(Vec::new());
-        let _ = service.pull(world, server, &mut out);
-        enter(server, scope);
-        String::from_utf8(out.into_inner()).unwrap().matches("resources/updated").count()
-    };
-    server.publish_in(Scope(2), URI);
-    assert_eq!([0, 1].map(|at| heard(&mut server, &world, at)), [0, 1]);
-    server.publish_in(Scope(1), "notes://2");
-    server.publish_in(Scope(3), URI);
-    assert_eq!([0, 1].map(|at| heard(&mut server, &world, at)), [0, 0]);
-    server.publish_in(Scope(1), URI);
-    assert_eq!([0, 1].map(|at| heard(&mut server, &world, at)), [1, 0]);
 }
 
 /// A server that was lent no memory for subscriptions, and has published nothing itself.

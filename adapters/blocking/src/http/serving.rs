@@ -32,8 +32,6 @@ pub(super) struct Serving<'a, S: 'static> {
     /// The time to look for changes next; `None` while no stream is open.
     look_at: Option<Millis>,
     tick: Option<Tick<S>>,
-    #[cfg(feature = "fleet")]
-    fleet: Option<Box<dyn mcp_sansio_http::fleet::Engine>>,
     stopper: Stopper,
     shutdown: HttpShutdown,
     /// Ends a wait of the loop, from any thread.
@@ -122,14 +120,6 @@ impl<'a, S> Serving<'a, S> {
         }
         let endpoint = server.options.endpoint();
         let waker = Waker::from(Arc::new(Bell(bell)));
-        #[cfg(feature = "fleet")]
-        let (mut server, mut endpoint) = (server, endpoint);
-        #[cfg(feature = "fleet")]
-        if let Some(engine) = &mut server.fleet {
-            let waker = waker.clone();
-            engine.set_waker(Arc::new(move || waker.wake_by_ref()));
-            endpoint = endpoint.join_fleet(engine.tag(), server.options.fleet_limits);
-        }
         Ok(Serving {
             is_single: server.listener.fd().is_none(),
             listener: Some(server.listener),
@@ -137,8 +127,6 @@ impl<'a, S> Serving<'a, S> {
             watch: server.watch,
             look_at: None,
             tick: server.tick,
-            #[cfg(feature = "fleet")]
-            fleet: server.fleet,
             stopper: server.stopper,
             shutdown: server.shutdown,
             waker,
@@ -219,9 +207,6 @@ impl<'a, S> Serving<'a, S> {
         if asks {
             self.ask_again();
         }
-        if self.meet_fleet() {
-            wake = Some(now);
-        }
         Ok(wake.into_iter().chain(self.write_streams(now)).chain(self.serve_parked(now)).min())
     }
 
@@ -233,22 +218,8 @@ impl<'a, S> Serving<'a, S> {
         (late.poll_ready(&mut Context::from_waker(waker)).is_ready(), late.take_decided())
     }
 
-    /// Exchanges messages with the other processes. Returns whether there may be more.
-    #[cfg(feature = "fleet")]
-    fn meet_fleet(&mut self) -> bool {
-        let now = self.now();
-        let Serving { fleet, endpoint, app, .. } = self;
-        fleet.as_mut().is_some_and(|engine| endpoint.meet_fleet(app, &mut **engine, now))
-    }
-
-    #[cfg(not(feature = "fleet"))]
-    #[allow(clippy::unused_self, reason = "the same as in a fleet")]
-    const fn meet_fleet(&self) -> bool {
-        false
-    }
-
-    /// Serves the connections again whose requests wait: for the stream of their session, or for other processes. Returns the time
-    /// of the next turn, if there is something to do.
+    /// Serves the connections again whose requests wait for the stream of their session. Returns the time of the next turn, if there
+    /// is something to do.
     fn serve_parked(&mut self, now: Millis) -> Option<Millis> {
         let parked = std::mem::take(&mut self.parked);
         let mut wake = None;
@@ -262,8 +233,7 @@ impl<'a, S> Serving<'a, S> {
                 wake = Some(now + 1);
             }
         }
-        // They may ask the other processes for something else now.
-        if !parked.is_empty() && self.meet_fleet() { Some(now) } else { wake }
+        wake
     }
 
     /// Asks the application again about the requests about which it has not decided.
@@ -1237,54 +1207,6 @@ mod tests {
                 assert_eq!(left, Err(ErrorKind::WouldBlock), "one turn takes all of them");
             });
         }
-    }
-
-    #[cfg(feature = "fleet")]
-    #[test]
-    fn a_message_of_another_process_wakes_the_loop() {
-        use mcp_sansio_http::fleet::{Engine, MemoryHub, ProcessTag, Recipients};
-
-        let hub = MemoryHub::new();
-        let mut other = hub.join(ProcessTag::new(2));
-        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
-        let mut server = HttpServer::new(Listener::Stream(None));
-        server.fleet = Some(Box::new(hub.join(ProcessTag::new(1))));
-        let mut serving = Serving::new(server, App::new(&service, &mut state)).unwrap();
-        while serving.meet_fleet() {}
-        while serving.woken.read(&mut [0; 64]).is_ok() {}
-        assert_eq!(ready(&mut serving, 0).len(), 0);
-        other.publish(Recipients::Others, b"any", 10_000);
-        assert_eq!(ready(&mut serving, 60_000), [WOKEN]);
-    }
-
-    /// A turn takes a part of what has arrived. The loop goes on at once while there may be more, and when requests that waited may
-    /// ask the other processes.
-    #[cfg(feature = "fleet")]
-    #[test]
-    fn messages_of_other_processes_are_taken_turn_by_turn() {
-        use mcp_sansio_http::fleet::{Engine, FleetLimits, MemoryHub, ProcessTag, Recipients};
-
-        let hub = MemoryHub::new();
-        let (engine, mut other) = (hub.join(ProcessTag::new(1)), hub.join(ProcessTag::new(2)));
-        let limits = FleetLimits { turn: 1, ..FleetLimits::default() };
-        let configure = |server: HttpServer<'static, ()>| {
-            server.options(HttpServerOptions::new().fleet_limits(limits)).fleet(engine)
-        };
-        with_server(configure, |serving| {
-            let turns = |serving: &mut Serving<'_, ()>| {
-                (0..100).take_while(|_| serving.turn_all(Some(0)).unwrap().is_some()).count()
-            };
-            // Both have joined.
-            assert_eq!((turns(serving), turns(serving)), (2, 0));
-            for _ in 0..3 {
-                other.publish(Recipients::Others, b"any", 10_000);
-            }
-            assert_eq!(serving.serve_parked(7), None);
-            serving.parked.push(0);
-            let _client = connect(serving);
-            assert_eq!(serving.serve_parked(7), Some(7));
-            assert_eq!((turns(serving), turns(serving)), (2, 0));
-        });
     }
 
     #[test]

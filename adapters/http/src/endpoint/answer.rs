@@ -1,12 +1,8 @@
 //! Messages about a request after its POST was handled: late answers, progress, log messages, and messages of
 //! handlers that run again. All of them go to the request's own stream.
 
-#[cfg(feature = "fleet")]
-use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
-#[cfg(feature = "fleet")]
-use mcp_sansio::service::Relay;
 use mcp_sansio::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource};
 use mcp_sansio::sink::Out;
 
@@ -197,8 +193,6 @@ impl<'m> Endpoint<'m> {
     pub(crate) fn said(&mut self, id: StreamId, route: u32) {
         if !self.server.has_route(route) {
             self.streams.answered(&mut self.sessions, id.slot);
-            #[cfg(feature = "fleet")]
-            self.end_copy(id.slot, route);
         }
         self.streams.stir(id.slot);
     }
@@ -215,18 +209,10 @@ impl<'m> Endpoint<'m> {
         let mut first = 0;
         while let Some((number, token)) = self.server.ready_from(first) {
             first = number + 1;
-            #[cfg(feature = "fleet")]
-            let kept = self.take_ended(token);
-            #[cfg(feature = "fleet")]
-            let params = kept.as_ref().and_then(|kept| Raw::parse(kept.as_deref()?).ok());
-            #[cfg(feature = "fleet")]
-            let relay = kept.is_some().then(|| Relay::ended(params));
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
                 let gate = ();
                 let origin = origin_of(&gate, session);
-                #[cfg(feature = "fleet")]
-                let origin = relay.as_ref().map_or(origin, |relay| origin.relay(relay));
                 app.service.resume_from(&origin, state, token, server, out)
             });
             // Its own stream is full and must be read first; the others do not wait for it.

@@ -19,8 +19,6 @@ impl Endpoint<'_> {
     /// [cancels](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation) the
     /// request.
     pub fn detach<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis) {
-        #[cfg(feature = "fleet")]
-        self.forget_given_up(id);
         let Some(&stream) = self.streams.get(id).filter(|stream| stream.is_attached()) else { return };
         match (stream.purpose, stream.resumable) {
             (Purpose::Old, _) => {

@@ -34,13 +34,8 @@ impl Endpoint<'_> {
             self.server.end_questions(stream.route);
             match stream.purpose {
                 Purpose::Session | Purpose::Old => self.streams.end(slot),
-                // Its client resumes it at another process.
-                #[cfg(feature = "fleet")]
-                Purpose::Followed => self.streams.end(slot),
                 Purpose::Listen => self.streams.stir(slot),
                 Purpose::Post => {}
-                #[cfg(feature = "fleet")]
-                Purpose::Relayed => {}
             }
         }
         self.go_on(app);

@@ -6,19 +6,11 @@ use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
 use super::log::{HEAD, Log, Record, Spot};
 use super::stream::Stream;
-#[cfg(feature = "fleet")]
-use super::stream::{Origin, Purpose};
 
 /// In the tag of a record: the message continues in another record.
 const MORE: u8 = 1;
 /// In the tag of a record: it continues a message.
 const GOES_ON: u8 = 2;
-
-/// Returns `true` if a record of this tag is a whole message.
-#[cfg(feature = "fleet")]
-pub(crate) const fn is_whole(tag: u8) -> bool {
-    tag & (MORE | GOES_ON) == 0
-}
 
 /// The sink of one stream: messages go into the log.
 #[derive(Debug)]
@@ -112,14 +104,6 @@ impl Drop for StreamOut<'_, '_> {
     fn drop(&mut self) {
         if self.held {
             self.close(true);
-        }
-        // From here on no byte of it is taken back.
-        #[cfg(feature = "fleet")]
-        if self.stream().is_copied && self.stream().next_event > self.begun.event {
-            let (stream, Begun { at, unsent, event }) = (self.stream(), self.begun);
-            let (end, number) = (stream.next_event, stream.number);
-            let at = if unsent == 0 { stream.chain.read() } else { at };
-            self.log.copy_events(number, at, event..end);
         }
     }
 }
@@ -254,22 +238,6 @@ pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>,
     Written::All
 }
 
-/// Treats the whole messages up to an event as sent: the client has them from another process.
-#[cfg(feature = "fleet")]
-pub(crate) fn skip_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, last: u32) {
-    while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
-        let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);
-        if event > last || !is_whole(tag) {
-            return;
-        }
-        let end = log.advance(stream.chain.read(), size);
-        stream.chain.set_part(end);
-        stream.cursor = event + 1;
-        stream.seen = stream.seen.max(event + 1);
-        log.set_sent(streams, slot, event, true);
-    }
-}
-
 /// Writes as much of the data of an event as there is room for.
 fn write_data(stream: &mut Stream, len: usize, log: &Log<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
     let mut at = log.part(&stream.chain, stream.offset);
@@ -315,12 +283,6 @@ pub(crate) struct EventId {
     pub(crate) slot: u16,
     pub(crate) stream: u64,
     pub(crate) event: u32,
-    /// In a fleet: the process, by the number of its tag.
-    #[cfg(feature = "fleet")]
-    pub(crate) tag: Option<u32>,
-    /// The stream answers no request.
-    #[cfg(feature = "fleet")]
-    pub(crate) of_session: bool,
 }
 
 impl EventId {
@@ -329,30 +291,9 @@ impl EventId {
         let slot = parts.next()?.parse().ok()?;
         let stream = parts.next()?.parse().ok()?;
         let event = parts.next()?.parse().ok()?;
-        #[cfg(feature = "fleet")]
-        let (tag, of_session) = match parts.next().map(|part| part.split_at_checked(1)) {
-            None => (None, false),
-            Some(Some((ANSWERS, tag))) => (Some(tag.parse().ok()?), false),
-            Some(Some((OF_SESSION, tag))) => (Some(tag.parse().ok()?), true),
-            Some(_) => return None,
-        };
-        parts.next().is_none().then_some(EventId {
-            slot,
-            stream,
-            event,
-            #[cfg(feature = "fleet")]
-            tag,
-            #[cfg(feature = "fleet")]
-            of_session,
-        })
+        parts.next().is_none().then_some(EventId { slot, stream, event })
     }
 }
-
-/// Before the tag of the process in an event id: the stream answers requests, or has what belongs to none.
-#[cfg(feature = "fleet")]
-const ANSWERS: &str = "p";
-#[cfg(feature = "fleet")]
-const OF_SESSION: &str = "s";
 
 /// Short texts in a row.
 struct Small {
@@ -394,24 +335,12 @@ impl Small {
 
     fn id(&mut self, stream: &Stream, slot: u16, event: u32) {
         self.text("id: ");
-        #[cfg(feature = "fleet")]
-        let (slot, number) = match stream.origin {
-            Origin { tag: 0, .. } => (slot, stream.number),
-            Origin { slot, number, .. } => (slot, number),
-        };
-        #[cfg(not(feature = "fleet"))]
         let number = stream.number;
         self.number(slot.into());
         self.text("-");
         self.number(number);
         self.text("-");
         self.number(event.into());
-        #[cfg(feature = "fleet")]
-        if stream.origin.tag != 0 {
-            self.text("-");
-            self.text(if stream.purpose == Purpose::Session { OF_SESSION } else { ANSWERS });
-            self.number(stream.origin.tag.into());
-        }
         self.text("\n");
     }
 

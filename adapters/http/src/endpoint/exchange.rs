@@ -1,20 +1,13 @@
 //! The answer to one request: a body if it is the first message, else an event stream.
 
-#[cfg(feature = "fleet")]
-use alloc::boxed::Box;
-
 use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
 use mcp_sansio::server::{IncomingRequest, Millis, Peer, Scope, TransportChecks};
-#[cfg(feature = "fleet")]
-use mcp_sansio::service::Relay;
 use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
 use super::config::StreamPolicy;
 use super::events::StreamOut;
-#[cfg(feature = "fleet")]
-use super::fleet::Dispatch;
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::header_check::HeaderGate;
 use super::log::Log;
@@ -231,23 +224,19 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
         let client = self.client_of(asker.scope, asker.modern, principal);
-        self.allow_places(client, principal);
+        self.allow_places(client);
         let mut said = self.run(app, head, asker, peer, principal, message, body);
         if said.slot.is_none() && said.takes_stream && self.server.has_route(said.route) {
             // For the answer that was put off.
             said.slot = self.reserve_stream(asker, said.route);
         }
-        self.settle(app, client, principal, said.route, said.slot.unwrap_or(u16::MAX));
+        self.settle(app, client, said.route, said.slot.unwrap_or(u16::MAX));
         if said.step == Err(FullError::Now) {
             self.give_up_route(app, said.route);
         }
         // Without a stream there is no place for a later answer.
         said.wanted_stream |= !said.takes_stream && self.server.has_route(said.route);
         let response = self.conclude(app, asker, &said, body);
-        #[cfg(feature = "fleet")]
-        if let Some(relayed) = said.relayed.take() {
-            self.give(app, *relayed, asker.session, principal);
-        }
         // Each call may have made it possible for other handlers to continue.
         self.run_ready(app);
         response
@@ -267,8 +256,6 @@ impl Endpoint<'_> {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
         let accept = head.fields.accept;
-        #[cfg(feature = "fleet")]
-        let may_relay = self.may_relay(asker);
         let (streams, sessions, log) = (&mut self.streams, &mut self.sessions, &mut self.log);
         let place = StreamPlace { streams, sessions, log, plan: asker.plan(route), now: self.now };
         // The response that opens a session is a body: it decides the properties of the session's streams.
@@ -277,24 +264,10 @@ impl Endpoint<'_> {
         let mut exchange = Exchange::new(body, place, &accept, prefers);
         let gate = HeaderGate { head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
-        #[cfg(feature = "fleet")]
-        let relay = Relay::open();
-        #[cfg(feature = "fleet")]
-        let origin = if may_relay { origin.relay(&relay) } else { origin };
         let server = &mut self.server;
         server.swap_peer(peer, asker.scope);
         server.set_route(route);
-        #[cfg(feature = "fleet")]
-        let mut relayed = None;
         let step = match message {
-            #[cfg(feature = "fleet")]
-            Message::Read(request) if may_relay => {
-                let step = app.service.dispatch_read(&origin, app.state, request, server, &mut exchange);
-                if let Ok(Dispatched::Later(token)) = step {
-                    relayed = Dispatch::of(&relay, token, request).map(Box::new);
-                }
-                step
-            }
             Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
         };
@@ -312,8 +285,6 @@ impl Endpoint<'_> {
             mode: exchange.mode,
             wanted_stream: exchange.wanted_stream,
             crowded: exchange.crowded,
-            #[cfg(feature = "fleet")]
-            relayed,
         }
     }
 
@@ -351,8 +322,6 @@ impl Endpoint<'_> {
 
     fn streamed<'r>(&mut self, asker: &Asker, slot: u16) -> EndpointResponse<'r> {
         let id = self.send_stream(slot, if asker.listens { Purpose::Listen } else { Purpose::Post });
-        #[cfg(feature = "fleet")]
-        self.begin_copy(slot);
         EndpointResponse::status(200).with(ResponseBody::Stream(id))
     }
 }
@@ -370,9 +339,6 @@ struct Said {
     wanted_stream: bool,
     /// There was no free stream, or no room on it; soon there may be.
     crowded: bool,
-    /// The handler has relayed the request.
-    #[cfg(feature = "fleet")]
-    relayed: Option<Box<Dispatch>>,
 }
 
 impl Said {

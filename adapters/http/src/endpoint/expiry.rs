@@ -11,14 +11,6 @@ impl Endpoint<'_> {
         self.tick(now);
         self.expire_sessions(app);
         self.expire_streams();
-        #[cfg(feature = "fleet")]
-        {
-            self.expire_given(app);
-            self.tell_counts();
-            self.tend_follows(now);
-            self.tend_awaited(app);
-            self.tend_presence(app, now);
-        }
         self.go_on(app);
         // Handlers may just have answered on streams without a connection.
         self.streams.stamp(now);
@@ -54,8 +46,6 @@ impl Endpoint<'_> {
                 self.streams.look_again(slot, now);
             } else {
                 self.streams.answered(&mut self.sessions, slot);
-                #[cfg(feature = "fleet")]
-                self.end_copy(slot, route);
             }
         }
         while let Some((slot, written)) = self.streams.oldest_attached()
@@ -71,17 +61,6 @@ impl Endpoint<'_> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         let mut soonest = self.server.next_deadline();
-        #[cfg(feature = "fleet")]
-        {
-            for deadline in self.fleet_deadlines().into_iter().flatten() {
-                soonest = Some(soonest.map_or(deadline, |soonest| soonest.min(deadline)));
-            }
-            if let (Some(fleet), Some(copies)) = (&self.fleet, &self.log.copies) {
-                let within = self.config.resume_within;
-                let fleet = fleet.follows.next_deadline(within).into_iter().chain(copies.next_deadline(within));
-                soonest = soonest.into_iter().chain(fleet).min();
-            }
-        }
         let mut note = |since: Option<(u16, Millis)>, after: Millis| {
             if let Some((_, since)) = since.filter(|_| after > 0) {
                 let at = since.saturating_add(after);

@@ -271,8 +271,8 @@ pub struct EndpointResponse<'r> {
     /// The headers that the application adds.
     #[cfg(feature = "resource-server")]
     pub extra: super::ExtraHeaders<{ super::REFUSAL_HEADERS }>,
-    /// The application has not decided yet, or another process of the fleet knows more.
-    #[cfg(any(feature = "resource-server", feature = "fleet"))]
+    /// The application has not decided yet.
+    #[cfg(feature = "resource-server")]
     pub(crate) undecided: bool,
 }
 
@@ -289,24 +289,13 @@ impl<'r> EndpointResponse<'r> {
             requested: None,
             #[cfg(feature = "resource-server")]
             extra: super::ExtraHeaders::EMPTY,
-            #[cfg(any(feature = "resource-server", feature = "fleet"))]
+            #[cfg(feature = "resource-server")]
             undecided: false,
         }
     }
 
     pub(crate) const fn with(self, content: ResponseBody) -> Self {
         EndpointResponse { content, ..self }
-    }
-
-    /// Returns `true` if more must be known. In a fleet, a client resumes an event stream of another process, and what that
-    /// process has sent is asked for; or the other processes do not know yet what the request changes in its session, or this one what
-    /// was set in it. Keep the request, and give it to [`Endpoint::request`](super::Endpoint::request) again
-    /// after [`Endpoint::meet_fleet`](super::Endpoint::meet_fleet) has taken something; this takes at most some seconds. Or send
-    /// the response, a 503: the client comes again.
-    #[cfg(feature = "fleet")]
-    #[must_use]
-    pub const fn is_undecided(&self) -> bool {
-        self.undecided
     }
 
     /// Gives each header to `tell`, except those of framing and connection.

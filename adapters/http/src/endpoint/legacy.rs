@@ -25,8 +25,6 @@ use super::sealed::Found;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
-#[cfg(feature = "fleet")]
-use crate::fleet::wire::SessionRef;
 use crate::names::Known;
 
 const UNREAD: &str = "Overloaded: the event stream is not being read";
@@ -40,22 +38,6 @@ enum NoSession {
     /// It was opened elsewhere, and there is no room for it here.
     #[cfg(all(feature = "seal", feature = "alloc"))]
     NoRoom,
-    /// It was opened elsewhere, and what was set in it has not arrived yet.
-    #[cfg(feature = "fleet")]
-    Undecided,
-}
-
-/// The reason why a GET has no stream.
-pub(crate) enum NoStream {
-    /// `Last-Event-ID` names no event that can be sent after.
-    Unknown,
-    NoRoom,
-    /// Another process had the stream, and what is known of it has not arrived yet.
-    #[cfg(feature = "fleet")]
-    Undecided,
-    /// Another process has the stream, and its events cannot be had now.
-    #[cfg(feature = "fleet")]
-    Unavailable,
 }
 
 /// The code of an unknown session. The specification defines none; the SDKs write this one, and clients look for
@@ -79,10 +61,6 @@ impl Endpoint<'_> {
             return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(app, head, principal) {
-            #[cfg(feature = "fleet")]
-            Ok(_) if self.awaits_setting(head, request.envelope(), method, principal) => {
-                undecided("The other processes do not know of it yet: try again", body)
-            }
             Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
             Err(none) => no_session(none, body),
         }
@@ -99,8 +77,6 @@ impl Endpoint<'_> {
         let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
         match self.session_of(app, head, principal) {
             Ok(slot) if is_array => self.in_session(app, head, slot, principal, Message::Bytes(content), body),
-            #[cfg(feature = "fleet")]
-            Err(NoSession::Undecided) if is_array => no_session(NoSession::Undecided, body),
             _ => self.unreadable(content, body),
         }
     }
@@ -197,10 +173,6 @@ impl Endpoint<'_> {
         let Some(session) = self.sessions.get(slot) else { return no_session(NoSession::Unknown, body) };
         let (scope, mut peer) = (session.scope, session.peer);
         if let Some(id) = self.cancels(slot, &message) {
-            #[cfg(feature = "fleet")]
-            if let Some(fleet) = &mut self.fleet {
-                fleet.sessions.cancels_here = true;
-            }
             self.cancel(app, slot, id, principal, message);
             return EndpointResponse::status(202);
         }
@@ -249,42 +221,32 @@ impl Endpoint<'_> {
             return going_away(None, body);
         }
         let last = head.fields.get(Known::LastEventId).first().and_then(|last| core::str::from_utf8(last).ok());
-        let stream = match last {
-            Some(last) => self.come_back(slot, last),
-            None => self.open_session_stream(slot).ok_or(NoStream::NoRoom),
-        };
-        match stream {
-            Ok(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
-            Err(NoStream::Unknown) => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
-            Err(NoStream::NoRoom) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
-            #[cfg(feature = "fleet")]
-            Err(none) => {
-                let mut response = refuse(body, 503, code::INTERNAL, "Another process has the stream: try again");
-                response.undecided = matches!(none, NoStream::Undecided);
-                response
-            }
+        match last {
+            Some(last) => match self.come_back(slot, last) {
+                Some(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
+                None => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
+            },
+            None => match self.open_session_stream(slot) {
+                Some(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
+                None => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
+            },
         }
     }
 
     /// Resumes a stream of the client's own session
     /// ([resumability](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
-    fn come_back(&mut self, slot: u16, last: &str) -> Result<StreamId, NoStream> {
-        let id = EventId::read(last).ok_or(NoStream::Unknown)?;
-        #[cfg(feature = "fleet")]
-        if let Some(tag) = id.tag.filter(|_| self.fleet.is_some()) {
-            return self.come_back_in_fleet(slot, &id, tag);
-        }
-        self.come_back_here(slot, &id).ok_or(NoStream::Unknown)
-    }
-
-    /// Resumes a stream of this process.
-    pub(crate) fn come_back_here(&mut self, slot: u16, id: &EventId) -> Option<StreamId> {
-        let stream = self.streams.at(id.slot)?;
-        if stream.number != id.stream {
+    fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
+        let EventId { slot: place, stream: number, event } = EventId::read(last)?;
+        let is_own = |stream: &&Stream| stream.number == number && stream.session() == Some(slot) && stream.resumable;
+        let stream = self.streams.at(place).filter(is_own)?;
+        // Only events that were sent and not forgotten since.
+        if event >= stream.heard() || event + 1 < stream.chain.first() {
             return None;
         }
-        let (purpose, place) = (stream.purpose, id.slot);
-        let id = self.resume_at(slot, place, id.event)?;
+        let purpose = stream.purpose;
+        self.log.seek(self.streams.slots_mut(), place, event + 1);
+        // Of the session's streams, this one is in use again.
+        let id = self.streams.attach(&mut self.sessions, place, event + 1, self.now);
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
             #[cfg(feature = "alloc")]
@@ -296,19 +258,7 @@ impl Endpoint<'_> {
         Some(id)
     }
 
-    /// Sends the events after one on a stream of a session, on another connection.
-    pub(crate) fn resume_at(&mut self, session: u16, place: u16, event: u32) -> Option<StreamId> {
-        let stream = self.streams.at(place).filter(|stream| stream.session() == Some(session) && stream.resumable)?;
-        // Only events that were sent and not forgotten since.
-        if event >= stream.heard() || event + 1 < stream.chain.first() {
-            return None;
-        }
-        self.log.seek(self.streams.slots_mut(), place, event + 1);
-        // Of the session's streams, this one is in use again.
-        Some(self.streams.attach(&mut self.sessions, place, event + 1, self.now))
-    }
-
-    pub(crate) fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
+    fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
         let session = self.sessions.get(slot)?;
         let primed = session.peer.revision().is_some_and(Revision::primes_streams);
         let scope = session.scope;
@@ -316,8 +266,6 @@ impl Endpoint<'_> {
         let stream = self.reserve_stream(&asker, 0)?;
         let id = self.send_stream(stream, Purpose::Session);
         self.replace_session_stream(slot, id)?;
-        #[cfg(feature = "fleet")]
-        self.inform_of_session_stream(slot);
         Some(id)
     }
 
@@ -339,12 +287,6 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         match self.session_of(app, head, principal) {
             Ok(slot) => {
-                #[cfg(feature = "fleet")]
-                if let Some(id) = head.fields.get(Known::Session).first()
-                    && self.awaits_others(SessionRef { id, principal }, b"", None)
-                {
-                    return undecided("The other processes do not know of it yet: try again", body);
-                }
                 #[cfg(all(feature = "seal", feature = "alloc"))]
                 if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
                     sealed.close(&session.id, true, self.now);
@@ -384,8 +326,6 @@ impl Endpoint<'_> {
             self.sessions.close(slot);
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
-        #[cfg(feature = "fleet")]
-        self.seal_old(slot, principal, random);
         let id = self.send_stream(stream, Purpose::Old);
         if let Some(session) = self.sessions.get_mut(slot) {
             session.stream = Some(id);
@@ -414,10 +354,6 @@ impl Endpoint<'_> {
         }
         let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
         let Some(slot) = self.old_session(given.as_bytes(), principal) else {
-            #[cfg(feature = "fleet")]
-            if let Some(response) = self.pass_on_old(given.as_bytes(), content, principal, body) {
-                return response;
-            }
             return no_session(NoSession::Unknown, body);
         };
         match self.old_message(app, slot, content, principal) {
@@ -432,18 +368,7 @@ impl Endpoint<'_> {
 
     /// Returns the session of 2024-11-05 with this id.
     pub(crate) fn old_session(&self, given: &[u8], principal: Option<&str>) -> Option<u16> {
-        #[cfg(feature = "fleet")]
-        if given.len() > SessionId::LEN {
-            let slot = self.sealed_slot(given).filter(|slot| self.sessions.is(*slot, given, principal));
-            return slot.filter(|slot| self.is_old(*slot));
-        }
         self.sessions.find(given, principal).filter(|slot| self.is_old(*slot))
-    }
-
-    /// Returns the slot of an open session whose sealed id begins as this one.
-    #[cfg(feature = "fleet")]
-    fn sealed_slot(&self, given: &[u8]) -> Option<u16> {
-        self.sealed.as_ref()?.slot_of(&super::sealed::nonce_of(given)?)
     }
 
     /// Handles a message of a session of 2024-11-05. Returns `false` if its stream has no room for the answers.
@@ -456,7 +381,7 @@ impl Endpoint<'_> {
     ) -> bool {
         let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
         let client = self.client_of(scope, false, principal);
-        self.allow_places(client, principal);
+        self.allow_places(client);
         let Some(session) = self.sessions.get_mut(slot) else { return false };
         let Some(id) = session.stream else { return false };
         let streams = self.streams.slots_mut();
@@ -480,7 +405,7 @@ impl Endpoint<'_> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         self.streams.stir(id.slot);
-        self.settle(app, client, principal, route, id.slot);
+        self.settle(app, client, route, id.slot);
         self.run_ready(app);
         step.is_ok()
     }
@@ -507,10 +432,6 @@ impl Endpoint<'_> {
     /// Returns the slot in an id of a session.
     #[allow(clippy::unused_self, reason = "sealed ids do not name it")]
     fn slot_named_by(&self, id: &[u8]) -> Option<u16> {
-        #[cfg(feature = "fleet")]
-        if id.len() > SessionId::LEN {
-            return self.sealed_slot(id);
-        }
         SessionId::slot_of(id)
     }
 
@@ -535,10 +456,6 @@ impl Endpoint<'_> {
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
             sealed.close(&session.id, false, self.now);
-            #[cfg(feature = "fleet")]
-            if let Some(fleet) = &mut self.fleet {
-                fleet.forget_session(&session.id);
-            }
         }
         self.sessions.close(slot);
         while let Some(stream) = self.sessions.streams_mut(slot).and_then(|streams| streams.first()) {
@@ -597,14 +514,7 @@ impl Endpoint<'_> {
         };
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if self.sealed.is_some() && given.len() > SessionId::LEN {
-            let found = self.sealed_session(app, given, principal);
-            #[cfg(feature = "fleet")]
-            if let (Ok(_), Some(fleet), Some(nonce)) = (&found, &self.fleet, super::sealed::nonce_of(given))
-                && fleet.awaits_log(&nonce, self.now)
-            {
-                return Err(NoSession::Undecided);
-            }
-            return found;
+            return self.sealed_session(app, given, principal);
         }
         let found = self.sessions.find(given, principal);
         found.filter(|slot| self.sessions.get(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
@@ -625,17 +535,6 @@ impl Endpoint<'_> {
         random(&mut bytes);
         session.id = sealed.seal(slot, &session.peer, principal, self.now, bytes)?;
         Some(session.id)
-    }
-
-    /// Returns the session of a sealed id that another process has got.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn session_named<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        given: &[u8],
-        principal: Option<&str>,
-    ) -> Option<u16> {
-        self.sealed_session(app, given, principal).ok()
     }
 
     /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it.
@@ -670,10 +569,6 @@ impl Endpoint<'_> {
         if let Some(sealed) = &mut self.sealed {
             sealed.opened(nonce, slot, end);
         }
-        #[cfg(feature = "fleet")]
-        if let Some(fleet) = &mut self.fleet {
-            fleet.read_session(&nonce, self.now);
-        }
         Ok(slot)
     }
 }
@@ -686,14 +581,6 @@ impl Endpoint<'_> {
     }
 }
 
-/// Answers a request that waits: a driver that keeps it sends none of this.
-#[cfg(feature = "fleet")]
-fn undecided<'r>(why: &str, body: &mut dyn Out) -> EndpointResponse<'r> {
-    let mut response = refuse(body, 503, code::INTERNAL, why);
-    response.undecided = true;
-    response
-}
-
 fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
     match none {
         NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
@@ -701,7 +588,5 @@ fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
         #[cfg(all(feature = "seal", feature = "alloc"))]
         NoSession::NoRoom => refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions"),
         NoSession::Differing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id came twice, and differs"),
-        #[cfg(feature = "fleet")]
-        NoSession::Undecided => undecided("What was set in the session has not arrived yet: try again", body),
     }
 }

@@ -85,21 +85,9 @@ impl Chain {
         self.read
     }
 
-    /// Returns the place of the oldest event in the log.
-    #[cfg(feature = "fleet")]
-    pub(crate) const fn start(&self) -> Spot {
-        self.start
-    }
-
     /// Returns the number of the oldest event in the log.
     pub(crate) const fn first(&self) -> u32 {
         self.first
-    }
-
-    /// Sets the number of the first event of an empty chain.
-    #[cfg(feature = "fleet")]
-    pub(crate) const fn begin_at(&mut self, event: u32) {
-        self.first = event;
     }
 
     /// Notes that the record at `read` was sent up to this place.
@@ -163,9 +151,6 @@ pub(crate) struct Log<'m> {
     pub(crate) keep: usize,
     /// Number of unsent events of one stream, beyond which no further one is begun.
     pub(crate) unread: usize,
-    /// The events that are copied for the other processes of a fleet.
-    #[cfg(feature = "fleet")]
-    pub(crate) copies: Option<alloc::boxed::Box<super::copies::Copies>>,
     /// Number of records and blocks that were read.
     #[cfg(test)]
     pub(crate) steps: core::cell::Cell<usize>,
@@ -186,8 +171,6 @@ impl<'m> Log<'m> {
             share,
             keep,
             unread,
-            #[cfg(feature = "fleet")]
-            copies: None,
             #[cfg(test)]
             steps: core::cell::Cell::new(0),
         }
@@ -366,28 +349,6 @@ impl<'m> Log<'m> {
             }
         }
         self.spare += chain.spare();
-    }
-
-    /// Copies events of a stream for the other processes. The first is at `spot`.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn copy_events(&mut self, number: u64, mut spot: Spot, events: core::ops::Range<u32>) {
-        let Some(mut copies) = self.copies.take() else { return };
-        for event in events {
-            let Record { size, tag } = self.record(spot);
-            let (mut at, mut left) = (self.advance(spot, HEAD), size.saturating_sub(HEAD));
-            if let Some(copy) = copies.event(number, event, left, super::events::is_whole(tag)) {
-                while left > 0 {
-                    let (piece, next) = self.piece(at, left);
-                    if piece.is_empty() {
-                        break;
-                    }
-                    copy.extend_from_slice(piece);
-                    (at, left) = (next, left - piece.len());
-                }
-            }
-            spot = self.advance(spot, size);
-        }
-        self.copies = Some(copies);
     }
 
     /// Forgets all records of a stream.

@@ -23,17 +23,11 @@ mod answer;
 mod authorize;
 mod config;
 mod connection;
-#[cfg(feature = "fleet")]
-mod copies;
 #[cfg(feature = "alloc")]
 mod drain;
 mod events;
 mod exchange;
 mod expiry;
-#[cfg(feature = "fleet")]
-mod fleet;
-#[cfg(feature = "fleet")]
-mod follow;
 mod head;
 mod header_check;
 mod ids;
@@ -166,9 +160,6 @@ pub struct Endpoint<'m> {
     sealed: Option<sealed::SealedSessions<'m>>,
     streams: stream::Streams<'m>,
     log: Log<'m>,
-    /// The place among the processes that serve the same clients.
-    #[cfg(feature = "fleet")]
-    fleet: Option<alloc::boxed::Box<fleet::Membership>>,
     /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
     /// set.
     hash_key: u64,
@@ -263,8 +254,6 @@ impl<'m> Endpoint<'m> {
             sealed: None,
             streams: stream::Streams::new(streams),
             log,
-            #[cfg(feature = "fleet")]
-            fleet: None,
             hash_key: 0,
             exchanges: 0,
             scopes: 0,

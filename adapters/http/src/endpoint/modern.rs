@@ -32,10 +32,6 @@ impl Endpoint<'_> {
         if listens && !matches!(response.content, ResponseBody::Stream(_)) {
             self.server.end_scope(scope);
         }
-        #[cfg(feature = "fleet")]
-        if let Some(fleet) = self.fleet.as_mut().filter(|_| listens) {
-            fleet.topics.listen(scope, principal, &self.server);
-        }
         response
     }
 }

@@ -10,32 +10,15 @@ use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
     /// Sends a change, once, to each session and each listen that wants it
-    /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)). In a fleet to
-    /// those of all processes.
+    /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     pub fn publish(&mut self, change: ServerChange<'_>) {
-        #[cfg(feature = "fleet")]
-        if let Some(fleet) = &mut self.fleet {
-            fleet.change(change, self.now);
-        }
-        self.publish_here(change);
-    }
-
-    /// Sends a change as [`publish`](Endpoint::publish) does, but in a fleet only to the clients of this process: for a change
-    /// that each process sees by itself, such as one of a file that all of them watch.
-    pub fn publish_here(&mut self, change: ServerChange<'_>) {
         publish(&mut self.server, &mut self.sessions, &mut self.streams, change);
     }
 
     /// Publishes the changes that handlers have published.
     pub(crate) fn publish_of_handlers(&mut self) {
         let Endpoint { server, sessions, streams, .. } = self;
-        #[cfg(feature = "fleet")]
-        let (fleet, now) = (&mut self.fleet, self.now);
         server.take_published(|server, change| {
-            #[cfg(feature = "fleet")]
-            if let Some(fleet) = fleet {
-                fleet.change(change, now);
-            }
             publish(server, sessions, streams, change);
         });
     }

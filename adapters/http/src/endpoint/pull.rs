@@ -47,10 +47,7 @@ impl Sink for Turn<'_> {
 impl Endpoint<'_> {
     /// Returns the streams that have, or may have, messages.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let ready = self.streams.ready();
-        #[cfg(feature = "fleet")]
-        let ready = ready.chain(self.given_up());
-        ready
+        self.streams.ready()
     }
 
     /// Writes the messages of a stream into the sink of its connection. Call it when the stream is
@@ -74,8 +71,6 @@ impl Endpoint<'_> {
         self.tick(now);
         self.go_on(app);
         if !self.streams.get(id).is_some_and(Stream::is_attached) {
-            #[cfg(feature = "fleet")]
-            self.forget_given_up(id);
             return StreamStatus::Stale;
         }
         if self.greet(id, out).is_err() {
@@ -137,12 +132,8 @@ impl Endpoint<'_> {
     fn is_over(&self, stream: &Stream) -> bool {
         match stream.purpose {
             Purpose::Post => !self.server.has_route(stream.route),
-            #[cfg(feature = "fleet")]
-            Purpose::Relayed => !self.server.has_route(stream.route),
             Purpose::Listen => !self.server.has_subscriptions(stream.scope),
             Purpose::Session => stream.has_ended(),
-            #[cfg(feature = "fleet")]
-            Purpose::Followed => stream.has_ended(),
             Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
         }
     }
@@ -229,19 +220,6 @@ impl Endpoint<'_> {
         };
         let mut out = StreamOut::new(log, streams, id.slot, false);
         server.swap_peer(peer, scope);
-        #[cfg(feature = "fleet")]
-        let heard = self.fleet.as_ref().map(|fleet| &fleet.topics).filter(|topics| topics.has_heard());
-        #[cfg(feature = "fleet")]
-        let pulled = match heard.filter(|_| purpose == Purpose::Listen) {
-            Some(topics) => app.service.pull_with(
-                app.state,
-                &|member, key, params| topics.write(app, scope, (member, key), params),
-                server,
-                &mut out,
-            ),
-            None => app.service.pull(app.state, server, &mut out),
-        };
-        #[cfg(not(feature = "fleet"))]
         let pulled = app.service.pull(app.state, server, &mut out);
         server.swap_peer(peer, Scope(0));
         pulled == server::PullStatus::More

@@ -267,12 +267,7 @@ impl Endpoint<'_> {
         }
         if read.is_err() {
             return match version {
-                Version::None | Version::Legacy if !modern => {
-                    let response = self.legacy_batch(app, head, content, principal, body);
-                    #[cfg(feature = "fleet")]
-                    self.pass_on_accepted(head, content, principal, &response);
-                    response
-                }
+                Version::None | Version::Legacy if !modern => self.legacy_batch(app, head, content, principal, body),
                 _ => self.unreadable(content, body),
             };
         }
@@ -292,12 +287,7 @@ impl Endpoint<'_> {
             // In this revision a client cancels by closing the connection, so a notification needs no handling.
             (true, MessageShape::Notification { .. }) => EndpointResponse::status(202),
             (true, _) => self.modern_post(app, head, &mut request, method, principal, body),
-            (false, _) => {
-                let response = self.legacy_post(app, head, &mut request, method, principal, random, body);
-                #[cfg(feature = "fleet")]
-                self.pass_on_accepted(head, content, principal, &response);
-                response
-            }
+            (false, _) => self.legacy_post(app, head, &mut request, method, principal, random, body),
         }
     }
 

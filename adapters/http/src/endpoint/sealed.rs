@@ -8,17 +8,12 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
 
 use super::ids::SessionId;
-#[cfg(feature = "fleet")]
-use crate::fleet::ProcessTag;
 
 /// Stands for a method in the data that the seal is bound to: no `requestState` has it.
 const METHOD: &str = "Mcp-Session-Id";
 
 /// The first byte of what is sealed. A later format has another one.
 const FORMAT: u8 = 1;
-/// The first byte of what is sealed of a session of 2024-11-05.
-#[cfg(feature = "fleet")]
-const FORMAT_OLD: u8 = 2;
 
 /// Length of what is sealed: format, end, revision, capabilities.
 const STATE: usize = 1 + END + 1 + 2;
@@ -39,11 +34,11 @@ pub(crate) type Nonce = [u8; NONCE];
 ///
 /// By itself it carries no more: open event streams and their events stay with their endpoint, and so do requests in flight with
 /// their questions, subscriptions, and the level of `logging/setLevel`; a session that was ended (DELETE) is forgotten only by the
-/// endpoint that ended it. In a fleet (`Endpoint::join_fleet`, feature `fleet`) all of these count at each endpoint. Endpoints
+/// endpoint that ended it. Endpoints
 /// with one key must run the same version of the service, with the same table of extensions, and have the same clock.
 ///
 /// Without it, an id is random and its session is known to one endpoint. Sessions of 2024-11-05 (HTTP+SSE) always live on their
-/// stream, at one endpoint; in a fleet the others give it their messages.
+/// stream, at one endpoint.
 ///
 /// ```
 /// use mcp_sansio::server::{MessageLimits, Server};
@@ -144,44 +139,11 @@ impl<'m> SealedSessions<'m> {
         for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities().to_bits().to_be_bytes())) {
             *place = byte;
         }
-        self.seal_state(slot, &state, end, principal, random)
-    }
-
-    /// Seals the id of a session of 2024-11-05, which names its process and has no end of its own.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn seal_old(
-        &mut self,
-        slot: u16,
-        owner: ProcessTag,
-        principal: Option<&str>,
-        random: [u8; NONCE / 4 * 3],
-    ) -> Option<SessionId> {
-        let [_, o0, o1, o2] = owner.number().to_be_bytes();
-        self.seal_state(slot, &[FORMAT_OLD, 0, 0, 0, 0, 0, 0, o0, o1, o2], Millis::MAX, principal, random)
-    }
-
-    /// Returns the process in the id of a session of 2024-11-05.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn open_old(&self, given: &[u8], principal: Option<&str>) -> Option<ProcessTag> {
-        match self.open_state(given, nonce_of(given)?, principal)? {
-            [FORMAT_OLD, 0, 0, 0, 0, 0, 0, o0, o1, o2] => ProcessTag::from_number(u32::from_be_bytes([0, o0, o1, o2])),
-            _ => None,
-        }
-    }
-
-    fn seal_state(
-        &mut self,
-        slot: u16,
-        state: &[u8; STATE],
-        end: Millis,
-        principal: Option<&str>,
-        random: [u8; NONCE / 4 * 3],
-    ) -> Option<SessionId> {
         let mut id = [0; SessionId::MAX];
         encode(&random, id.get_mut(..NONCE)?)?;
         let nonce = nonce_of(&id)?;
         let mut sealed = [0; SEALED];
-        let len = self.with.seal.seal(&bound(&nonce, principal), state, &mut sealed).ok()?;
+        let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
         encode(sealed.get(..len)?, id.get_mut(NONCE..)?)?;
         self.known.insert(nonce, Known::Open(slot, end));
         SessionId::of(&id)
@@ -202,57 +164,17 @@ impl<'m> SealedSessions<'m> {
     }
 
     fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
-        let state = self.open_state(given, nonce, principal)?;
-        let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
-        let revision = *Revision::ALL.get(usize::from(revision))?;
-        let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
-        Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
-    }
-
-    fn open_state(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<[u8; STATE]> {
         let mut sealed = [0; SEALED];
         let len = decode(given.get(NONCE..).filter(|_| given.len() <= SessionId::MAX)?, &mut sealed)?;
         let mut state = [0; STATE];
         let opened = self.with.seal.open(&bound(&nonce, principal), sealed.get(..len)?, &mut state).ok()?;
-        (opened == STATE).then_some(state)
-    }
-
-    /// Returns a number that only those with the key can know. It is not 0.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn secret(&self) -> u64 {
-        // No id has this beginning.
-        let mut sealed = [0; SEALED];
-        let _ = self.with.seal.seal(&bound(&[0; NONCE], None), &[0; STATE], &mut sealed);
-        let words = sealed.chunks(8).map(|chunk| chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
-        words.fold(0, |mixed: u64, word| mixed.rotate_left(7) ^ word).max(1)
-    }
-
-    /// Returns the end of a session that is open here.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn end_of(&self, nonce: &Nonce) -> Option<Millis> {
-        match self.known.get(nonce)? {
-            Known::Open(_, end) => Some(*end),
-            Known::Ended => None,
+        let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
+        if opened != STATE {
+            return None;
         }
-    }
-
-    /// Returns the slot of a session that is open here.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn slot_of(&self, nonce: &Nonce) -> Option<u16> {
-        match self.known.get(nonce)? {
-            Known::Open(slot, _) => Some(*slot),
-            Known::Ended => None,
-        }
-    }
-
-    /// Returns the sessions that are open here.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn open_ones(&self) -> impl Iterator<Item = &Nonce> {
-        // Those of 2024-11-05 have no end, and no log.
-        self.known
-            .iter()
-            .filter(|(_, known)| matches!(known, Known::Open(_, end) if *end != Millis::MAX))
-            .map(|(nonce, _)| nonce)
+        let revision = *Revision::ALL.get(usize::from(revision))?;
+        let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
+        Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
     }
 
     /// Notes that a session was opened anew.

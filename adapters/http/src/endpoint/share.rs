@@ -13,10 +13,6 @@ impl Client {
     /// Clients of 2026-07-28 without a principal: they cannot be distinguished.
     const ANYONE: Client = Client(0);
 
-    /// The other processes of a fleet: each counts its clients itself.
-    #[cfg(feature = "fleet")]
-    pub(crate) const OTHERS: Client = Client(1);
-
     /// A session without a principal.
     fn session(scope: Scope) -> Self {
         Client(1 << 46 | u64::from(scope.0))
@@ -70,34 +66,18 @@ impl Endpoint<'_> {
 
     /// Returns the number of requests that one client may have in flight. Clients that cannot be distinguished
     /// leave one share to the others, if there are enough places.
-    fn share(&self, client: Client, principal: Option<&str>) -> usize {
+    fn share(&self, client: Client) -> usize {
         let (share, places) = (self.config.request_share.max(1), self.server.capacity());
-        let share = share.saturating_sub(self.elsewhere(principal));
         match client {
             Client::ANYONE if share <= places / 4 => self.total() - share,
             Client::ANYONE => self.total(),
-            #[cfg(feature = "fleet")]
-            Client::OTHERS => self.total(),
             _ => share.min((places * 3).div_ceil(4)).min(self.total()),
         }
     }
 
-    /// Returns the number of requests of a principal that are in flight at other processes.
-    #[cfg(feature = "fleet")]
-    fn elsewhere(&self, principal: Option<&str>) -> usize {
-        let fleet = self.fleet.as_ref().zip(principal);
-        fleet.map_or(0, |(fleet, principal)| fleet.counts.elsewhere(principal, self.now))
-    }
-
-    #[cfg(not(feature = "fleet"))]
-    #[allow(clippy::unused_self, reason = "the same as in a fleet")]
-    const fn elsewhere(&self, _: Option<&str>) -> usize {
-        0
-    }
-
     /// Sets the number of requests in flight with which one more of this client may stay.
-    pub(crate) fn allow_places(&mut self, client: Client, principal: Option<&str>) {
-        let (live, share) = (self.server.in_flight(), self.share(client, principal));
+    pub(crate) fn allow_places(&mut self, client: Client) {
+        let (live, share) = (self.server.in_flight(), self.share(client));
         if live <= share / 2 {
             // Their clients do not matter here: only a batch may need more than half a share at once.
             return self.server.set_most_in_flight(share);
@@ -118,21 +98,10 @@ impl Endpoint<'_> {
 
     /// Notes the client of an exchange's requests that stay in flight. Beyond the share or the total, gives up
     /// requests whose client is gone: first the one whose client has been gone longest.
-    pub(crate) fn settle<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        client: Client,
-        principal: Option<&str>,
-        route: u32,
-        stream: u16,
-    ) {
+    pub(crate) fn settle<S>(&mut self, app: &mut App<'_, S>, client: Client, route: u32, stream: u16) {
         self.server.set_most_in_flight(usize::MAX);
         if !self.server.has_route(route) {
             return;
-        }
-        #[cfg(feature = "fleet")]
-        if let Some((fleet, principal)) = self.fleet.as_mut().zip(principal) {
-            fleet.counts.note(client, principal);
         }
         let places = self.server.capacity();
         for slot in 0..places {
@@ -143,7 +112,7 @@ impl Endpoint<'_> {
         }
         let own =
             |endpoint: &Self| (0..places).filter(|slot| endpoint.at(*slot, client).is_some_and(|at| at.1)).count();
-        while own(self) > self.share(client, principal) && self.give_up_gone(app, client, true) {}
+        while own(self) > self.share(client) && self.give_up_gone(app, client, true) {}
         while self.server.in_flight() > self.total() && self.give_up_gone(app, client, false) {}
     }
 

@@ -93,27 +93,6 @@ pub(crate) enum Purpose {
     Listen,
     /// All messages for a client of 2024-11-05.
     Old,
-    /// The answer to a request of another process: no connection reads it.
-    #[cfg(feature = "fleet")]
-    Relayed,
-    /// The answer to a POST that another process works on.
-    #[cfg(feature = "fleet")]
-    Followed,
-}
-
-/// The process that gave a stream its event ids, and the stream there.
-#[cfg(feature = "fleet")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin {
-    /// The number of the process; 0 without a fleet.
-    pub(crate) tag: u32,
-    pub(crate) slot: u16,
-    pub(crate) number: u64,
-}
-
-#[cfg(feature = "fleet")]
-impl Origin {
-    const NONE: Origin = Origin { tag: 0, slot: 0, number: 0 };
 }
 
 /// One event stream.
@@ -159,15 +138,6 @@ pub struct Stream {
     pub(crate) hung_up: bool,
     /// The time when bytes were written last, for keep-alives; while it waits, the time of the last check.
     noted: Millis,
-    /// In a fleet: the stream that its event ids name.
-    #[cfg(feature = "fleet")]
-    pub(crate) origin: Origin,
-    /// Its events are copied into a log of the fleet.
-    #[cfg(feature = "fleet")]
-    pub(crate) is_copied: bool,
-    /// The time when it was sent, or its client came back.
-    #[cfg(feature = "fleet")]
-    pub(crate) opened: Millis,
     /// Links of the intrusive list of streams in this state.
     peers: Links,
     /// Links of the intrusive list of streams that are ready.
@@ -199,12 +169,6 @@ impl Stream {
         is_starved: false,
         hung_up: false,
         noted: 0,
-        #[cfg(feature = "fleet")]
-        origin: Origin::NONE,
-        #[cfg(feature = "fleet")]
-        is_copied: false,
-        #[cfg(feature = "fleet")]
-        opened: 0,
         peers: Links::NONE,
         ready: Links::NONE,
         mates: Links::NONE,
@@ -253,17 +217,8 @@ impl Stream {
         self.ended
     }
 
-    /// Returns whether it has to be pulled.
-    #[cfg(feature = "fleet")]
-    pub(crate) const fn has_news(&self) -> bool {
-        !matches!(self.state, State::Quiet)
-    }
-
     /// Returns `true` if a connection reads it.
     pub(crate) const fn has_reader(&self) -> bool {
-        #[cfg(feature = "fleet")]
-        return !matches!(self.purpose, Purpose::Relayed);
-        #[cfg(not(feature = "fleet"))]
         true
     }
 
@@ -271,10 +226,6 @@ impl Stream {
     pub(crate) const fn is_of_requests(&self) -> bool {
         match self.purpose {
             Purpose::Post | Purpose::Old => true,
-            #[cfg(feature = "fleet")]
-            Purpose::Relayed => true,
-            #[cfg(feature = "fleet")]
-            Purpose::Followed => false,
             Purpose::Session | Purpose::Listen => false,
         }
     }
@@ -286,19 +237,7 @@ impl Stream {
 
     /// Returns the number of the event after those that its client can have.
     pub(crate) fn heard(&self) -> u32 {
-        #[cfg(feature = "fleet")]
-        if self.is_copied || self.purpose == Purpose::Followed {
-            // It may have read them at another process.
-            return self.next_event;
-        }
         self.seen
-    }
-
-    /// Makes a new stream begin with this event.
-    #[cfg(feature = "fleet")]
-    pub(crate) const fn begin_at(&mut self, event: u32) {
-        (self.next_event, self.cursor, self.seen) = (event, event, event);
-        self.chain.begin_at(event);
     }
 
     /// Returns the number of unsent events in the log.
@@ -334,12 +273,6 @@ pub(crate) struct Streams<'m> {
     lists: Lists,
     /// While streams wait for room in the log: the blocks that it had.
     starved: Option<usize>,
-    /// The number of this process in its fleet; 0 without one.
-    #[cfg(feature = "fleet")]
-    pub(crate) tag: u32,
-    /// Streams that followed one of another process and are over.
-    #[cfg(feature = "fleet")]
-    pub(crate) unfollowed: alloc::vec::Vec<Origin>,
 }
 
 /// Streams by state, each list in the order of the times noted for it.
@@ -366,19 +299,7 @@ impl<'m> Streams<'m> {
     pub(crate) fn new(mut slots: Slots<'m, Stream>) -> Self {
         slots.as_mut_slice().fill(Stream::FREE);
         let lists = Lists { attached: List::EMPTY, waiting: List::EMPTY, resting: List::EMPTY };
-        Streams {
-            slots,
-            free: Free::ALL,
-            live: 0,
-            sent: 0,
-            ready: List::EMPTY,
-            lists,
-            starved: None,
-            #[cfg(feature = "fleet")]
-            tag: 0,
-            #[cfg(feature = "fleet")]
-            unfollowed: alloc::vec::Vec::new(),
-        }
+        Streams { slots, free: Free::ALL, live: 0, sent: 0, ready: List::EMPTY, lists, starved: None }
     }
 
     pub(crate) const fn live(&self) -> usize {
@@ -479,17 +400,8 @@ impl<'m> Streams<'m> {
     pub(crate) fn send(&mut self, sessions: &mut Sessions<'_>, slot: u16, purpose: Purpose, now: Millis) -> StreamId {
         self.sent += 1;
         let number = self.sent;
-        #[cfg(feature = "fleet")]
-        let tag = self.tag;
         let Some(stream) = self.at_mut(slot) else { return self.id(slot) };
         (stream.number, stream.purpose) = (number, purpose);
-        #[cfg(feature = "fleet")]
-        if tag != 0 {
-            stream.opened = now;
-            if purpose != Purpose::Followed {
-                stream.origin = Origin { tag, slot, number };
-            }
-        }
         if let Some(session) = stream.session.and_then(|slot| sessions.get_mut(slot)) {
             session.streams.push(self.slots.as_mut_slice(), slot, MATES);
         }
@@ -511,10 +423,6 @@ impl<'m> Streams<'m> {
         stream.visit = stream.visit.wrapping_add(1);
         (stream.cursor, stream.offset, stream.head) = (cursor, 0, 0);
         stream.seen = stream.seen.max(cursor);
-        #[cfg(feature = "fleet")]
-        {
-            stream.opened = now;
-        }
         (stream.greeted, stream.ended) = (true, false);
         // The pull that follows reads the time of the last keep-alive.
         let written = stream.noted;
@@ -560,8 +468,6 @@ impl<'m> Streams<'m> {
 
     /// Ends a stream and frees its slot.
     pub(crate) fn free(&mut self, sessions: &mut Sessions<'_>, log: &mut Log<'_>, slot: u16, now: Millis) {
-        #[cfg(feature = "fleet")]
-        self.leave_fleet(log, slot);
         self.change(sessions, slot, State::Free, now);
         self.leave_session(sessions, slot);
         log.forget(self.slots.as_mut_slice(), slot);
@@ -569,18 +475,6 @@ impl<'m> Streams<'m> {
         self.live -= 1;
         self.free.give_back(self.slots.as_mut_slice(), slot, PEERS);
         self.feed(log);
-    }
-
-    /// Ends the copy of a stream, or notes that it follows no other any more.
-    #[cfg(feature = "fleet")]
-    fn leave_fleet(&mut self, log: &mut Log<'_>, slot: u16) {
-        let Some(&Stream { purpose, origin, is_copied, .. }) = self.at(slot) else { return };
-        if is_copied && let Some(copies) = &mut log.copies {
-            copies.end(origin.number, true);
-        }
-        if purpose == Purpose::Followed {
-            self.unfollowed.push(origin);
-        }
     }
 
     /// Removes a stream from its session, which is over. The end of the stream informs its reader.

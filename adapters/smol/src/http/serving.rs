@@ -32,8 +32,6 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
     tick: Option<Tick<S>>,
     /// The time to call `tick` next.
     tick_at: Option<Millis>,
-    #[cfg(feature = "fleet")]
-    fleet: Option<Box<dyn super::fleet::Engine>>,
     stopper: Stopper,
     shutdown: HttpShutdown,
     hall: Hall,
@@ -101,14 +99,6 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let woken = Arc::<Woken>::default();
         let endpoint = server.options.endpoint();
-        #[cfg(feature = "fleet")]
-        let (mut server, mut endpoint) = (server, endpoint);
-        #[cfg(feature = "fleet")]
-        if let Some(engine) = &mut server.fleet {
-            let woken = Arc::clone(&woken);
-            engine.set_waker(Arc::new(move || woken.wake()));
-            endpoint = endpoint.join_fleet(engine.tag(), server.options.fleet_limits);
-        }
         let hall = Hall {
             endpoint,
             body: BodyBuffer::new(Vec::new()),
@@ -145,8 +135,6 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             watch: server.watch,
             tick: server.tick,
             tick_at: None,
-            #[cfg(feature = "fleet")]
-            fleet: server.fleet,
             stopper: server.stopper,
             shutdown: server.shutdown,
             hall,
@@ -200,19 +188,8 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             let now = hall.now();
             *tick_at = tick(&mut app, &mut hall.endpoint, now);
         }
-        #[cfg(feature = "fleet")]
-        if let Some(engine) = &mut self.fleet {
-            let now = hall.now();
-            again |= hall.endpoint.meet_fleet(&mut app, &mut **engine, now);
-        }
         again |= hall.write_streams(&mut app);
         again |= hall.serve_parked(&mut app);
-        #[cfg(feature = "fleet")]
-        if let Some(engine) = self.fleet.as_mut().filter(|_| !hall.parked.is_empty()) {
-            // They may ask the other processes for something else now.
-            let now = hall.now();
-            again |= hall.endpoint.meet_fleet(&mut app, &mut **engine, now);
-        }
         // After the closed connections have made room.
         again |= hall.accept(&mut app, cx)?;
         // A server over one stream ends with it.

@@ -29,13 +29,6 @@ impl Woken {
         std::mem::swap(&mut inner.slots, slots);
     }
 
-    /// Wakes the future that serves: something has come that is no socket's.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn wake(&self) {
-        let waker = self.inner.lock().unwrap_or_else(PoisonError::into_inner).waker.take();
-        waker.into_iter().for_each(Waker::wake);
-    }
-
     fn push(&self, slot: usize) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.slots.push(slot);
@@ -137,15 +130,5 @@ mod tests {
         take(woken, &mut Vec::new());
         Bell::new(3, Arc::clone(woken)).wake_by_ref();
         assert_eq!(executor.taken.lock().unwrap().len(), 2, "another one polls it now");
-    }
-
-    #[cfg(feature = "fleet")]
-    #[test]
-    fn the_future_is_woken_for_what_is_no_sockets() {
-        let executor = Arc::new(Executor::default());
-        executor.woken.wake();
-        executor.woken.take(&Context::from_waker(&Arc::clone(&executor).into()), &mut Vec::new());
-        executor.woken.wake();
-        assert_eq!(*executor.taken.lock().unwrap(), [[0; 0]]);
     }
 }

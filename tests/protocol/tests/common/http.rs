@@ -41,8 +41,6 @@ pub struct Reply {
     /// The JSON body, or `null`.
     pub body: Value,
     pub stream: Option<StreamId>,
-    /// In a fleet: more must be known.
-    pub undecided: bool,
 }
 
 impl Reply {
@@ -126,9 +124,6 @@ impl Pulled {
     }
 }
 
-/// The engine of a process in a fleet.
-pub type SharedEngine = std::rc::Rc<std::cell::RefCell<mcp_sansio_http::fleet::MemoryEngine>>;
-
 type Authorize = dyn Fn(&RequestHead<'_>) -> Access<'static>;
 
 /// Gives a closure the lifetime that `App` wants.
@@ -152,8 +147,6 @@ pub struct Web {
     pub authorize: Box<Authorize>,
     /// The endpoint has no sessions, by its configuration: its messages are judged by 2026-07-28.
     pub stateless: bool,
-    /// The engine of its fleet: a request that is undecided meets it once, and is given again.
-    pub engine: Option<SharedEngine>,
     oracle: Oracle,
     /// The methods of the requests, by revision and id.
     asked: HashMap<(String, String), String>,
@@ -216,7 +209,6 @@ impl Web {
             gulp: usize::MAX,
             authorize: Box::new(|_| Access::Granted { principal: None }),
             stateless: false,
-            engine: None,
             oracle: Oracle::new(),
             asked: HashMap::new(),
             sessions: HashMap::new(),
@@ -233,17 +225,6 @@ impl Web {
     }
 
     pub fn request_raw(&mut self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &str) -> Reply {
-        let reply = self.request_once(method, path, headers, body);
-        match self.engine.clone().filter(|_| reply.undecided) {
-            Some(engine) => {
-                while self.meet(&mut *engine.borrow_mut()) {}
-                self.request_once(method, path, headers, body)
-            }
-            None => reply,
-        }
-    }
-
-    fn request_once(&mut self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &str) -> Reply {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         self.turn();
         let revision = self.revision_of(headers, query, body);
@@ -255,13 +236,7 @@ impl Web {
         let head = RequestHead::new(method, path, query, &headers);
         let mut random = |bytes: &mut [u8]| bytes.fill_with(|| dice.roll(256) as u8);
         let response = endpoint.request(&mut app, &head, body.as_bytes(), *now, &mut random, &mut out);
-        let mut reply = Reply {
-            status: response.status,
-            headers: Vec::new(),
-            body: Value::Null,
-            stream: None,
-            undecided: response.is_undecided(),
-        };
+        let mut reply = Reply { status: response.status, headers: Vec::new(), body: Value::Null, stream: None };
         response.headers(&mut |name, value| reply.headers.push((name.into(), value.into())));
         let line = String::from_utf8(out.pending().to_vec()).expect("UTF-8");
         match response.content {
@@ -432,12 +407,6 @@ impl Web {
             );
         }
         self.now = end;
-    }
-
-    /// Exchanges messages with the other processes of a fleet. Returns whether there may be more.
-    pub fn meet(&mut self, engine: &mut dyn mcp_sansio_http::fleet::Engine) -> bool {
-        let Web { endpoint, service, world, now, .. } = self;
-        endpoint.meet_fleet(&mut App::new(service, world), engine, *now)
     }
 
     pub fn publish(&mut self, change: ServerChange<'_>) {

@@ -515,36 +515,3 @@ fn only_an_error_of_one_connection_is_no_reason_to_rest() {
         assert_eq!(is_of_one_connection(kind), is_of_one, "{kind}");
     }
 }
-
-/// An engine wakes the loop when something has come from another process.
-#[cfg(feature = "fleet")]
-#[test]
-fn news_of_another_process_wake_the_server() {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    use mcp_sansio_http::fleet::{MemoryHub, ProcessTag};
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    let (hub, count) = (MemoryHub::new(), Arc::new(Count::default()));
-    let (service, mut state) = (Service::<()>::new("test", "1"), ());
-    let server = HttpServer::bind("127.0.0.1:0").unwrap().fleet(hub.join(ProcessTag::new(1)));
-    let mut serving = Serving::new(server, &service, &mut state);
-    let waker = Waker::from(Arc::clone(&count));
-    loop {
-        assert!(serving.poll(&mut Context::from_waker(&waker)).is_pending());
-        if count.0.swap(0, Ordering::SeqCst) == 0 {
-            break;
-        }
-    }
-    let _other = hub.join(ProcessTag::new(2));
-    assert!(count.0.load(Ordering::SeqCst) > 0);
-}
