@@ -40,6 +40,8 @@ const SCOPES: [&str; 2] = ["notes:read", "notes:write"];
 /// The scope that each request needs.
 const ANY: [&str; 1] = ["notes:read"];
 const WRITE: u64 = 1 << 1;
+/// The least time between two readings of the key set, in seconds.
+const READ_PAUSE: u64 = 2;
 const VERIFIERS: [&dyn Verifier; 1] = [&Es256];
 
 /// The rules of this server, and the memory that they need.
@@ -64,16 +66,21 @@ impl Guard {
     /// Decides about a request by its head.
     fn authorize<'a>(&self, head: &RequestHead<'_>) -> Access<'a> {
         let mut judged = self.check(head);
-        // The issuer may have a new key. Anybody can send a token with an unknown one, so this is not done for each.
-        if let (Err(TokenError::UnknownKey), Some(file)) = (&judged, &self.file)
-            && now() > self.read_at.load(Relaxed) + 60
-            && let Ok(keys) = fs::read(file)
-        {
-            self.read_at.store(now(), Relaxed);
-            *lock(&self.keys) = keys;
+        if judged.as_ref().is_err_and(|error| error.may_have_new_key()) && self.read_keys() {
             judged = self.check(head);
         }
         judged.map_or_else(|error| self.refuse(error, &ANY), Access::GrantedTo)
+    }
+
+    /// Reads the key set of the issuer again: `true` if there is another one. Anybody can send a token with an unknown key, so it
+    /// is read every few seconds at most. A file that is just being written keeps the set that was good.
+    fn read_keys(&self) -> bool {
+        let Some(file) = self.file.as_ref().filter(|_| now() >= self.read_at.load(Relaxed) + READ_PAUSE) else {
+            return false;
+        };
+        self.read_at.store(now(), Relaxed);
+        let keys = fs::read(file).ok().filter(|keys| Jwks::parse(keys).is_ok());
+        keys.map(|keys| *lock(&self.keys) = keys).is_some()
     }
 
     fn check(&self, head: &RequestHead<'_>) -> Result<Grant, TokenError> {
@@ -145,7 +152,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         issuer: issuer.unwrap_or(ISSUER.into()),
         keys: Mutex::new(keys),
         file,
-        read_at: AtomicU64::new(now()),
+        read_at: AtomicU64::new(0),
         // Each proof is kept for ten minutes.
         proofs: Mutex::new(ReplayTable::new(Slots::<ReplayEntry>::growing(10_000))),
         nonces: Nonces::new(random()?),

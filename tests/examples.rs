@@ -176,3 +176,53 @@ fn guarded_checks_tokens_and_scopes() {
     let refused = called[3].as_ref().unwrap_err();
     assert!(refused.contains("resource_metadata=\"http://127.0.0.1:"), "{refused}");
 }
+
+/// An issuer replaces its key, which has no `kid`; a reader may see its file half written.
+#[test]
+fn guarded_reads_the_keys_of_its_issuer_again() {
+    use mcp_sansio_auth::jose::{Es256Key, KeyHeader, Signer, sign};
+    use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let file = std::env::temp_dir().join(format!("keys-{}-{port}", std::process::id()));
+    let key = |number: u8| Es256Key::from_bytes(&[number; 32]).unwrap();
+    let set = |number| format!("{{\"keys\":[{}]}}", key(number).public_key().unwrap());
+    let token = |number| {
+        let expiry = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 600;
+        let claims = serde_json::json!({"iss": "https://as.example", "aud": url, "sub": "ann", "exp": expiry, "scope": "notes:read"});
+        let claims = claims.to_string();
+        let mut space = [0; 1024];
+        sign(&key(number), "at+jwt", KeyHeader::Id, &mut |out| out.put(claims.as_bytes()), &mut space)
+            .unwrap()
+            .to_owned()
+    };
+    std::fs::write(&file, &set(1)[..20]).unwrap();
+    let arguments = [&format!("127.0.0.1:{port}"), "https://as.example", file.to_str().unwrap()];
+    let mut server = Command::new(example("guarded")).args(arguments).spawn().unwrap();
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A set is read again every few seconds at most.
+    let accepts = |number| {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20) {
+            if call_with(&url, &token(number), "read").is_ok() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        false
+    };
+    let torn = call_with(&url, &token(1), "read").is_err();
+    std::fs::write(&file, set(1)).unwrap();
+    let whole = accepts(1);
+    std::fs::write(&file, set(2)).unwrap();
+    let replaced = accepts(2);
+    let old = call_with(&url, &token(1), "read").is_err();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(torn && whole && replaced && old, "torn {torn}, whole {whole}, replaced {replaced}, old {old}");
+}

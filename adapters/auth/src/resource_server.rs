@@ -151,8 +151,7 @@ pub enum TokenError {
     Issuer,
     /// The algorithm is not one of the verifiers'.
     Algorithm,
-    /// The issuer's key set has no key that could have signed it. The issuer may have a new key: fetch its key set again,
-    /// but not more often than every few minutes, since anybody can send such a token.
+    /// The issuer's key set has no key that could have signed it. See [`may_have_new_key`](TokenError::may_have_new_key).
     UnknownKey,
     /// The signature is wrong.
     Signature,
@@ -188,6 +187,14 @@ impl TokenError {
         }
     }
 
+    /// Returns `true` if the token could be good with a newer key set of its issuer: a key was added, or one without `kid`
+    /// replaced, or the set that was read is not whole. Fetch it again then, decide once more, and keep the old set if the
+    /// new one is no [`Jwks`]. Not more often than every few seconds: anybody can send such a token.
+    #[must_use]
+    pub const fn may_have_new_key(self) -> bool {
+        matches!(self, TokenError::UnknownKey | TokenError::Signature)
+    }
+
     /// Returns `error` of the challenge; `None` without a token.
     #[must_use]
     pub const fn code(self) -> Option<&'static str> {
@@ -212,7 +219,7 @@ impl fmt::Display for TokenError {
             TokenError::Algorithm => "the algorithm of the access token is not accepted",
             TokenError::UnknownKey => "the key of the access token is not known",
             TokenError::Signature => "the signature of the access token is wrong",
-            TokenError::Claims => "the access token lacks a claim",
+            TokenError::Claims => "a claim of the access token is missing or has a wrong type",
             TokenError::Audience => "the access token is for another server",
             TokenError::Expired => "the access token has expired",
             TokenError::NotYetValid => "the access token is not valid yet",
