@@ -18,8 +18,8 @@ static TOOLS: [Tool<()>; 1] = [Tool::new("whoami", "Names the caller", whoami)];
 
 /// Sees the head of each request before the body is read. A real server checks the signature, the audience and the expiry of the token.
 fn authorize<'a>(head: &RequestHead<'_>) -> Access<'a> {
-    match head.headers.get("authorization") {
-        Some(b"Bearer secret") => Access::Granted { principal: Some("alice") },
+    match head.bearer() {
+        Some("secret") => Access::Granted { principal: Some("alice") },
         _ => Access::Denied { status: 401, challenge: Some("Bearer realm=\"example\"") },
     }
 }

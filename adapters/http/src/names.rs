@@ -8,6 +8,7 @@ pub(crate) enum Known {
     /// `Sec-Fetch-Site`.
     Site,
     ContentType,
+    ContentEncoding,
     Accept,
     /// `Mcp-Session-Id`.
     Session,
@@ -44,6 +45,7 @@ impl Known {
             (14, b'm') => (Known::Session, b"mcp-session-id"),
             (14, b'c') => (Known::ContentLength, b"content-length"),
             (14, _) => (Known::Site, b"sec-fetch-site"),
+            (16, _) => (Known::ContentEncoding, b"content-encoding"),
             (17, _) => (Known::TransferEncoding, b"transfer-encoding"),
             (20, _) => (Known::Version, b"mcp-protocol-version"),
             _ => return None,
@@ -110,6 +112,7 @@ mod tests {
             ("ORIGIN", Known::Origin),
             ("sec-fetch-site", Known::Site),
             ("Content-Type", Known::ContentType),
+            ("Content-Encoding", Known::ContentEncoding),
             ("Accept", Known::Accept),
             ("MCP-Session-ID", Known::Session),
             ("mcp-protocol-version", Known::Version),

@@ -110,6 +110,7 @@ fn where_to_post() {
     web.request("POST", "/messages", &[JSON], "{}").refused(400);
     web.request("POST", "/messages?session=1", &[JSON], "{}").refused(404);
     web.request("POST", &to, &[("content-type", "text/plain")], "{}").refused(415);
+    web.request("POST", &to, &[JSON, ("content-encoding", "gzip")], "{}").refused(415);
     web.request("GET", "/sse", &[("accept", "application/json")], "").refused(406);
     let session = to.split_once('=').unwrap().1;
     // It is no session of Streamable HTTP, and sessions of Streamable HTTP do not exist here.

@@ -53,6 +53,22 @@ fn content_type() {
 }
 
 #[test]
+fn content_encoding() {
+    let mut web = Web::new();
+    let mut send = |codings: &[&str]| {
+        let codings = codings.iter().map(|coding| ("Content-Encoding", *coding));
+        let headers: Vec<_> = [ACCEPT, JSON].into_iter().chain(codings).collect();
+        web.request("POST", "/mcp", &headers, &hello())
+    };
+    assert_eq!((send(&["identity"]).status, send(&["Identity "]).status), (200, 200));
+    for codings in [&["gzip"][..], &["br"], &[""], &["identity, gzip"], &["identity", "gzip"], &["gzip", "identity"]] {
+        let refused = send(codings);
+        refused.refused(415);
+        assert_eq!(refused.header("accept-encoding"), Some("identity"), "{codings:?}");
+    }
+}
+
+#[test]
 fn a_client_that_takes_only_json() {
     let mut web = Web::new();
     let session = web.open("2025-11-25");

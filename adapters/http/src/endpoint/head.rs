@@ -222,6 +222,25 @@ impl<'h> RequestHead<'h> {
         field
     }
 
+    /// Returns the token of the only `Authorization` header, if its scheme is `Bearer`, in any case
+    /// ([RFC 6750](https://www.rfc-editor.org/rfc/rfc6750)). `None` without one, with several, and for other schemes. The
+    /// caller compares it with the token it expects in constant time, or checks its signature.
+    ///
+    /// ```
+    /// use mcp_sansio_http::endpoint::RequestHead;
+    ///
+    /// let headers = &[("Authorization", &b"bearer secret"[..])][..];
+    /// assert_eq!(RequestHead::new("POST", "/mcp", None, &headers).bearer(), Some("secret"));
+    /// ```
+    #[must_use]
+    pub fn bearer(&self) -> Option<&'h str> {
+        let (mut lines, mut value) = (0_usize, &b""[..]);
+        self.headers.each("authorization", &mut |line| (lines, value) = (lines.saturating_add(1), line));
+        let value = core::str::from_utf8(value).ok().filter(|_| lines == 1)?;
+        let (scheme, token) = value.trim_ascii().split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_ascii())
+    }
+
     /// Returns a header as text without white space around it; `None` if it is missing or not UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'h str> {
@@ -321,8 +340,10 @@ impl<'r> EndpointResponse<'r> {
         }
         #[cfg(feature = "resource-server")]
         self.extra.each(tell);
-        if self.status == 503 {
-            tell("Retry-After", "1");
+        match self.status {
+            415 => tell("Accept-Encoding", "identity"),
+            503 => tell("Retry-After", "1"),
+            _ => {}
         }
         if let Some(origin) = self.origin {
             tell("Access-Control-Allow-Origin", origin);

@@ -16,7 +16,7 @@ use super::events::{EventId, StreamOut};
 use super::exchange::{Message, origin_of};
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::ids::{SessionId, StreamId};
-use super::media::is_json;
+use super::media::unsupported;
 use super::refusal::refuse;
 #[cfg(feature = "alloc")]
 use super::request::is_request;
@@ -342,8 +342,8 @@ impl Endpoint<'_> {
         principal: Option<&str>,
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        if !is_json(head.fields.get(Known::ContentType).first()) {
-            return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
+        if let Some(why) = unsupported(head) {
+            return refuse(body, 415, code::INVALID_REQUEST, why);
         }
         #[cfg(feature = "alloc")]
         if self.draining {

@@ -19,7 +19,7 @@ use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
 #[cfg(not(feature = "resource-server"))]
 use super::ids::Principal;
-use super::media::is_json;
+use super::media::unsupported;
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse, refuse_request};
 use super::{Access, App, Endpoint};
@@ -251,8 +251,8 @@ impl Endpoint<'_> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        if !is_json(head.fields.get(Known::ContentType).first()) {
-            return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
+        if let Some(why) = unsupported(head) {
+            return refuse(body, 415, code::INVALID_REQUEST, why);
         }
         if !head.fields.accept.json() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");

@@ -66,10 +66,10 @@ const CHALLENGE: &str =
 fn main() -> io::Result<()> {
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or("127.0.0.1:8940".into());
-    let secret = args.next().map(|secret| format!("Bearer {secret}"));
-    let authorize = |head: &RequestHead<'_>| match (&secret, head.headers.get("authorization")) {
+    let secret = args.next();
+    let authorize = |head: &RequestHead<'_>| match (&secret, head.bearer()) {
         (None, _) => Access::Granted { principal: None },
-        (Some(secret), Some(given)) if given == secret.as_bytes() => Access::Granted { principal: Some("alice") },
+        (Some(secret), Some(given)) if given == secret => Access::Granted { principal: Some("alice") },
         _ => Access::Denied { status: 401, challenge: Some(CHALLENGE) },
     };
     let service = Service::new("smolhttp", "0.1.0")
