@@ -1,8 +1,10 @@
 //! Changes members of a JSON file that a person keeps: all other bytes stay as they are.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio_host::schema::same;
@@ -93,38 +95,149 @@ fn indent_of_line(text: &str, at: usize) -> String {
     line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect()
 }
 
+/// The mode of a new file that may hold secrets.
+const PRIVATE: u32 = 0o600;
+/// The mode of a new file that all may read, if the umask allows it.
+const PUBLIC: u32 = 0o666;
+
 /// Replaces a file as a whole: its readers see the old text or the new one. A link stays a link, and the permissions
-/// stay the same.
+/// stay the same. A new file is for all to read.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let part = beside(&path, &format!(".{}.part", std::process::id()));
-    let write = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&part)?;
-        if let Ok(old) = fs::metadata(&path) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&part, &path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&part)))
+    let path = target(path)?;
+    draft(&path, text, PUBLIC)?.becomes(&path)
 }
 
-/// Copies a file to the first free name `NAME.old`, `NAME.old2` and so on. Returns that name.
-pub(crate) fn back_up(path: &Path) -> io::Result<PathBuf> {
+/// The result of [`change`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The text is as it was.
+    No,
+    /// There was no file.
+    New,
+    /// The old text is in this file.
+    From(PathBuf),
+}
+
+/// Changes the text of a file that may hold secrets, with a copy of the old one beside it. A new file is for its user only.
+/// Programs that change it at the same time wait for each other, and what others write meanwhile is not lost. If it fails, all
+/// files are as they were. The error says why.
+pub(crate) fn change(path: &Path, new: impl Fn(&str) -> Result<String, String>) -> Result<Changed, String> {
+    /// The most times that another program may be faster.
+    const TRIES: u32 = 10;
+    let says = |error: io::Error| error.to_string();
+    let file = target(path).map_err(says)?;
+    let _lock = file.parent().map(lock).transpose().map_err(says)?;
+    for _ in 0..TRIES {
+        let old = read(&file)?;
+        let text = new(old.as_deref().unwrap_or_default())?;
+        if old.as_deref() == Some(text.as_str()) {
+            return Ok(Changed::No);
+        }
+        let part = draft(&file, &text, PRIVATE).map_err(says)?;
+        let copy = if old.is_some() { Some(back_up(path, &file).map_err(says)?) } else { None };
+        // Some programs change their files without a lock.
+        if read(&file)? == old {
+            part.becomes(&file).map_err(says)?;
+            return Ok(copy.map_or(Changed::New, |copy| Changed::From(copy.keep())));
+        }
+    }
+    Err("another program changes it all the time".into())
+}
+
+/// Returns the file that a path leads to.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match fs::symlink_metadata(path) {
+            Ok(_) => Err(io::Error::other("it is a link to a file that is not there")),
+            Err(_) => Ok(path.to_owned()),
+        },
+        found => found,
+    }
+}
+
+fn read(file: &Path) -> Result<Option<String>, String> {
+    match fs::read(file) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Locks a folder against other processes of this program, until the value is dropped. A lock file would stay there.
+fn lock(folder: &Path) -> io::Result<fs::File> {
+    /// The time for all that are before this one.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let begun = Instant::now();
+    let folder = fs::File::open(folder)?;
+    loop {
+        match rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(io::Error::other("another program has locked its folder"));
+            }
+            // Some file systems have no locks.
+            _ => return Ok(folder),
+        }
+    }
+}
+
+/// A file that is removed again unless it is kept.
+struct Draft(PathBuf, bool);
+
+impl Draft {
+    /// Makes a file that is not there yet. It has the mode of the file `like`, if there is one.
+    fn create(path: PathBuf, like: &Path, mode: u32) -> io::Result<(Self, fs::File)> {
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        let draft = Draft(path, false);
+        if let Ok(old) = fs::metadata(like) {
+            file.set_permissions(old.permissions())?;
+        }
+        Ok((draft, file))
+    }
+
+    fn becomes(self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.0, path)?;
+        self.keep();
+        Ok(())
+    }
+
+    fn keep(mut self) -> PathBuf {
+        self.1 = true;
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.1 {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// Writes the text that a file will have to a file beside it.
+fn draft(path: &Path, text: &str, mode: u32) -> io::Result<Draft> {
+    let (draft, mut file) = Draft::create(beside(path, &format!(".{}.part", std::process::id())), path, mode)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    Ok(draft)
+}
+
+/// Copies a file to the first free name `NAME.old`, `NAME.old2` and so on beside `path`.
+fn back_up(path: &Path, file: &Path) -> io::Result<Draft> {
     /// The most copies.
     const COPIES: u32 = 100;
     for n in 1..=COPIES {
         let copy = beside(path, &if n == 1 { ".old".into() } else { format!(".old{n}") });
-        match fs::OpenOptions::new().write(true).create_new(true).open(&copy) {
-            Ok(mut file) => {
-                let old = fs::File::open(path)?;
-                file.set_permissions(old.metadata()?.permissions())?;
-                io::copy(&mut &old, &mut file)?;
-                file.sync_all()?;
-                return Ok(copy);
+        match Draft::create(copy, file, PRIVATE) {
+            Ok((draft, mut copy)) => {
+                io::copy(&mut fs::File::open(file)?, &mut copy)?;
+                copy.sync_all()?;
+                return Ok(draft);
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
@@ -140,6 +253,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     const KEPT: &str = "{\n    \"theme\" : \"dark\",\n    \"mcpServers\": {\n        \"a\": {\"command\":\"x\"}\n    },\n    \"z\":[1,\n2]\n}\n";
 
@@ -182,5 +296,99 @@ mod tests {
             let error = set(text, &["s", "b"], "1").unwrap_err();
             assert!(error.starts_with(words), "{text}: {error}");
         }
+    }
+
+    /// A folder for one test, and a file in it.
+    fn place(name: &str) -> (PathBuf, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("mcp-sansio-edit-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        (folder.clone(), folder.join("f.json"))
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn modes_and_links_stay() {
+        let (folder, file) = place("modes");
+        let add = |name: &'static str| move |old: &str| set(old, &[name], "1");
+        assert_eq!(change(&file, add("a")), Ok(Changed::New));
+        assert_eq!((mode(&file), change(&file, add("a"))), (0o600, Ok(Changed::No)));
+        for kept in [0o644, 0o640, 0o400] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(kept)).unwrap();
+            let name = format!("m{kept}");
+            let Ok(Changed::From(old)) = change(&file, |old| set(old, &[&name], "1")) else { panic!("{kept:o}") };
+            assert_eq!((mode(&file), mode(&old)), (kept, kept));
+        }
+        let link = folder.join("link");
+        symlink("f.json", &link).unwrap();
+        assert_eq!(change(&link, add("b")), Ok(Changed::From(folder.join("link.old"))));
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::read_to_string(&file).unwrap().contains("\"b\""));
+        assert_eq!(names(&folder), ["f.json", "f.json.old", "f.json.old2", "f.json.old3", "link", "link.old"]);
+        replace(&folder.join("public"), "x").unwrap();
+        assert_ne!(mode(&folder.join("public")) & 0o044, 0, "unless the umask forbids it");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_left_alone() {
+        let (folder, file) = place("links");
+        for target in ["not/here.json", "f.json", "../nowhere"] {
+            let _ = fs::remove_file(&file);
+            symlink(target, &file).unwrap();
+            assert!(change(&file, |old| set(old, &["a"], "1")).is_err(), "{target}");
+            assert!(replace(&file, "{}").is_err(), "{target}");
+            assert_eq!(fs::read_link(&file).unwrap(), Path::new(target));
+            assert_eq!(names(&folder), ["f.json"]);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn no_change_is_lost() {
+        let (folder, file) = place("lost");
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let file = &file;
+                // All threads have one process id, so `.part` has one name: only the lock keeps them apart.
+                scope.spawn(move || change(file, |old| set(old, &["s", &n.to_string()], "1")).unwrap());
+            }
+        });
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(Raw::parse(text.as_bytes()).unwrap().get("s").unwrap().members().count(), 16, "{text}");
+        // A program without a lock writes between reading and writing.
+        let writes = std::cell::Cell::new(3_u32);
+        let changed = change(&file, |old| {
+            if writes.replace(writes.get().saturating_sub(1)) > 0 {
+                fs::write(&file, set(old, &[&format!("other{}", writes.get())], "1")?).unwrap();
+            }
+            set(old, &["mine"], "1")
+        });
+        assert!(matches!(changed, Ok(Changed::From(_))), "{changed:?}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(["other0", "other1", "other2", "mine"].iter().all(|name| text.contains(name)), "{text}");
+        // Each of the copies belongs to a change that was made.
+        assert_eq!(names(&folder).len(), 17);
+        let before = names(&folder);
+        let n = std::cell::Cell::new(0);
+        let changed = change(&file, |old| {
+            n.set(n.get() + 1);
+            fs::write(&file, format!("{old} ")).unwrap();
+            set(old, &["never"], &n.get().to_string())
+        });
+        assert_eq!(changed, Err("another program changes it all the time".into()));
+        assert_eq!(names(&folder), before);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

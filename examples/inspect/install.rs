@@ -194,23 +194,19 @@ impl Run<'_, '_> {
 
 /// Sets an entry in a file. Returns what to say of the old file; `None` if nothing had to be changed.
 fn write(folder: &Path, file: &Path, path: &[&str], entry: &str) -> Result<Option<String>, String> {
-    let old = match std::fs::read(file) {
-        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8")?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error.to_string()),
-    };
-    let new = edit::set(old.as_deref().unwrap_or_default(), path, entry)?;
-    if old.as_deref() == Some(new.as_str()) {
-        return Ok(None);
-    }
-    let says = |error: std::io::Error| error.to_string();
-    std::fs::create_dir_all(folder).map_err(says)?;
-    let told = match old {
-        Some(_) => format!("; the old one is {}", clean(edit::back_up(file).map_err(says)?.display())),
-        None => String::new(),
-    };
-    edit::replace(file, &new).map_err(says)?;
-    Ok(Some(told))
+    let is_new = !folder.is_dir();
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let changed = edit::change(file, |old| edit::set(old, path, entry)).inspect_err(|_| {
+        if is_new {
+            // Not if another program has put something there.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })?;
+    Ok(match changed {
+        edit::Changed::No => None,
+        edit::Changed::New => Some(String::new()),
+        edit::Changed::From(old) => Some(format!("; the old one is {}", clean(old.display()))),
+    })
 }
 
 #[cfg(test)]

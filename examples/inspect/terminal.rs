@@ -35,6 +35,8 @@ impl Stop {
             signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }
+        // A write beyond the limit of files is an error, as on a full disk; what was begun is removed.
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
         Ok(Stop(flag))
     }
 

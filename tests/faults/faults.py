@@ -341,6 +341,23 @@ def full_log(folder):
         need(post(connection, requests()[0], headers)[0].status == 200, "no answer")
 
 
+def full_file(folder, call, when):
+    """A file of a host that cannot be written stays as it was, and nothing is left beside it."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as home:
+        file = os.path.join(home, ".cursor", "mcp.json")
+        os.mkdir(os.path.dirname(file))
+        with open(file, "w") as out:
+            out.write("{}")
+        command = [find(folder, "inspect"), "install", "calc", "cursor", "--write", "--", find(folder, "calc")]
+        with tempfile.NamedTemporaryFile(prefix="faults-") as log:
+            fault = ["strace", "-f", "-qq", "-o", log.name, "-e", f"trace={call}", "-e", f"inject={call}:error=ENOSPC:when={when}"]
+            done = subprocess.run(fault + command, capture_output=True, timeout=PATIENCE, env={**os.environ, "HOME": home})
+            need(b"(INJECTED)" in log.read(), "no call failed")
+        need(done.returncode == 2 and b"is not changed" in done.stderr, f"{done.returncode}: {done.stderr[-300:]!r}")
+        with open(file) as text:
+            need(text.read() == "{}" and os.listdir(os.path.dirname(file)) == ["mcp.json"], os.listdir(os.path.dirname(file)))
+
+
 def full_cases(folder):
     inspect, calc, sysmon = (find(folder, name) for name in ("inspect", "calc", "sysmon"))
     asks = [inspect, "--trace", "tools", "--", calc]
@@ -354,6 +371,9 @@ def full_cases(folder):
         ("sysmon --help stdout", [sysmon, "--help"], "stdout", 1), ("sysmon usage stderr", [sysmon, "--wrong"], "stderr", 2),
     ):
         yield f"full: {name}", lambda c=command, s=stream, e=code: full(c, s, e)
+    # The text, the copy of the old one, and the name.
+    for call, when in ("fsync", 1), ("copy_file_range", 1), ("fsync", 2), ("rename", 1):
+        yield f"full: inspect install {call} {when}", lambda c=call, w=when: full_file(folder, c, w)
     for server in calc, sysmon:
         yield f"full: {os.path.basename(server)} stdio stdout", lambda s=server: full_output(s)
     yield "full: sysmon http stderr", lambda: full_log(folder)

@@ -298,3 +298,46 @@ fn install_adds_to_the_files_of_hosts() {
     let (code, ..) = at_home(&folder.0, &["install", "no", "cursor", "--write", "--", "false"]);
     assert!(code == 3 && !folder.read(".cursor/mcp.json").contains("\"no\""));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn install_loses_nothing_and_leaves_nothing() {
+    let folder = Folder::new("install-files");
+    let calc = example("calc");
+    let secret = ["--env", "TOKEN=secret"];
+    let install = |name: &str| {
+        at_home(&folder.0, &[&["install", name, "cursor", "--write"], &secret[..], &["--", &calc]].concat())
+    };
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            scope.spawn(move || assert_eq!(install(&format!("s{n}")).0, 0));
+        }
+    });
+    let file = ".cursor/mcp.json";
+    let text = folder.read(file);
+    assert!((0..8).all(|n| text.contains(&format!("\"s{n}\": {{"))) && text.matches("secret").count() == 8, "{text}");
+    let names = folder.names(".cursor");
+    assert_eq!(names.len(), 8, "the file, and a copy for each that came later: {names:?}");
+    for name in names {
+        let mode = fs::metadata(folder.path(&format!(".cursor/{name}"))).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+
+    // No room for the new text.
+    let before = folder.names(".cursor");
+    let mut limited = std::process::Command::new("sh");
+    let words = ["install", "late", "cursor", "--write", "--", &calc];
+    limited.args(["-c", "ulimit -f 1; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_inspect")]).args(words);
+    let done = limited.env("HOME", &folder.0).env_remove("XDG_CONFIG_HOME").output().unwrap();
+    let err = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.code() == Some(2) && err.contains("is not changed"), "{err}");
+    assert!(folder.names(".cursor") == before && folder.read(file) == text);
+
+    // A link that leads nowhere is not replaced.
+    let bare = Folder::new("install-link");
+    fs::create_dir_all(bare.path(".cursor")).unwrap();
+    std::os::unix::fs::symlink("/does/not/exist.json", bare.path(file)).unwrap();
+    let (code, _, err) = at_home(&bare.0, &["install", "x", "cursor", "--write", "--", &calc]);
+    assert!(code == 2 && err.contains("is a link to a file that is not there"), "{err}");
+    assert!(fs::symlink_metadata(bare.path(file)).unwrap().is_symlink() && bare.names(".cursor") == ["mcp.json"]);
+}
