@@ -17,7 +17,7 @@ fn expected(input: &[u8]) -> Vec<u8> {
     tx.bytes
 }
 
-// spec: T002 T065 T072
+// spec: T002 T063 T065 T072
 #[test]
 fn pieces_of_any_size_give_the_same_answers() {
     let input = conversation();

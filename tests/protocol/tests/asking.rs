@@ -129,7 +129,7 @@ fn cancelled_while_asking() {
     assert_eq!((rig.session.server().in_flight(), rig.world.runs, rig.world.cancelled.len()), (0, 1, 1));
 }
 
-// spec: B087 B088 B112 B134
+// spec: B082 B087 B088 B112 B134 B136
 #[test]
 fn deadlines() {
     let mut rig = Rig::of(
@@ -143,6 +143,9 @@ fn deadlines() {
     rig.session.expire(500);
     let b = ask(&mut rig, "b", "confirm");
     assert_eq!(rig.session.server().next_deadline(), Some(899));
+    // Progress of the client does not prolong it.
+    let progress = json!({"progressToken": a, "progress": 1});
+    assert!(rig.say(&notify("notifications/progress", progress)).is_empty());
     rig.session.expire(898);
     rig.work();
     assert!(rig.take().is_empty());

@@ -19,7 +19,7 @@ fn set(bits: u32) -> (Revisions, Vec<&'static str>) {
 }
 
 /// `initialize` with every version against servers of every set of revisions.
-// spec: B083 B090 B115 B116 B117 B208
+// spec: B082 B083 B090 B115 B116 B117 B208
 #[test]
 fn initialize_with_every_version_against_every_set() {
     for bits in 1..1 << REVISIONS.len() {

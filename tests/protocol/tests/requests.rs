@@ -187,7 +187,7 @@ fn listens_end_in_order() {
 }
 
 /// A server of 2026-07-28 cancels only listens when its input ends. (The rig judges that too.)
-// spec: B123 B125
+// spec: B123 B124 B125
 #[test]
 fn nothing_but_listens_is_cancelled() {
     let mut rig = Rig::new();

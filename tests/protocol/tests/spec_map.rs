@@ -8,6 +8,21 @@ use std::path::{Path, PathBuf};
 
 const ROLES: [&str; 5] = ["server", "client", "both", "host", "authorization server"];
 const STRENGTHS: [&str; 4] = ["MUST", "SHOULD", "SHALL", "REQUIRED"];
+/// The side of a test, by the first of these parts that its path has. All others are of the server's side.
+const SIDES: [(&str, &str); 12] = [
+    ("/both/", "both"),
+    ("/http_remote.rs", "both"),
+    ("src/trace_context.rs", "both"),
+    ("tasks/src/machine.rs", "both"),
+    ("/resource_server.rs", "server"),
+    ("/client", "client"),
+    ("/auth/", "client"),
+    ("/host/", "client"),
+    ("/inspect/", "client"),
+    ("/child.rs", "client"),
+    ("/receiver.rs", "client"),
+    ("/remote.rs", "client"),
+];
 /// Folders with tests that may carry a reference.
 const SOURCES: [&str; 5] = ["src", "tests", "adapters", "examples", "fuzz"];
 
@@ -200,7 +215,36 @@ fn read_row(page: &str, line: &str) -> Option<Result<Row, String>> {
     };
     let revisions =
         if revisions == "all" { Revision::ALL.map(Revision::date).join(", ") } else { revisions.to_owned() };
-    Some(Ok(Row { page: page.to_owned(), id: id.to_owned(), revisions, targets }))
+    let missing = missing_side(role, &targets);
+    let row = Row { page: page.to_owned(), id: id.to_owned(), revisions, targets };
+    Some(missing.map_or(Ok(row), |side| Err(format!("nothing is named of the {side}'s side"))))
+}
+
+/// Returns a side that has to keep the rule and has no target. A reason why a rule does not apply is of
+/// the side that nothing else is of.
+fn missing_side(role: &str, targets: &[Target]) -> Option<&'static str> {
+    let needed: &[&str] = match role {
+        "both" => &["server", "client"],
+        "server" => &["server"],
+        "client" | "host" => &["client"],
+        _ => &[],
+    };
+    let sides: Vec<&str> = targets.iter().map(side).collect();
+    let mut missing = needed.iter().filter(|side| !sides.contains(side) && !sides.contains(&"both"));
+    match sides.iter().filter(|side| **side == "any").count() {
+        reasons if reasons == sides.len() => None,
+        reasons => missing.nth(reasons).copied(),
+    }
+}
+
+fn side(target: &Target) -> &'static str {
+    match target {
+        Target::Test(file, _) => SIDES.iter().find(|(part, _)| file.contains(part)).map_or("server", |(_, side)| side),
+        Target::Transcript(_) => "server",
+        Target::Caller(page, _) if page.ends_with("duties-client.md") => "client",
+        Target::Caller(..) => "server",
+        Target::NotApplicable => "any",
+    }
 }
 
 fn is_revision(text: &str) -> bool {

@@ -687,7 +687,7 @@ mod tests {
         }
     }
 
-    // spec: T097 T147 T148 T149
+    // spec: S058 T097 T147 T148 T149
     #[test]
     fn learned_and_written() {
         let mut bytes = [0; 512];
@@ -706,7 +706,7 @@ mod tests {
         let all = r#"{"a":"x","n":42.0,"o":{"b":true},"c":"d"}"#;
         assert_eq!(written("t", all), "Mcp-Param-A: x\r\nMcp-Param-N: 42\r\nMcp-Param-Method: true\r\n");
         assert_eq!(written("t", r#"{"a":null,"n":-7,"o":3}"#), "Mcp-Param-N: -7\r\n");
-        assert_eq!(written("bad", all) + &written("u", all), "");
+        assert_eq!(written("bad", all) + &written("u", all) + &written("T", all), "");
         let mut bytes = [0; 60];
         let mut small = Tools::new(Store::from(&mut bytes), 10);
         small.learn(list, true);

@@ -44,7 +44,7 @@ fn four() -> String {
     )
 }
 
-// spec: B144 B146 B150 S043
+// spec: B002 B144 B146 B150 S043
 #[test]
 fn all_kinds_of_questions_in_any_order() {
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
@@ -101,7 +101,7 @@ fn all_kinds_of_questions_in_any_order() {
 }
 
 /// `requestState` comes back byte by byte, with its escapes.
-// spec: B147 B148 B156
+// spec: B081 B147 B148 B156
 #[test]
 fn the_state_comes_back_as_it_came() {
     let profile = FULL;
@@ -429,7 +429,7 @@ fn a_request_that_waits_for_answers_can_be_cancelled() {
     });
 }
 
-// spec: C010
+// spec: B065 B069 B070 B120 C010
 #[test]
 fn questions_of_the_older_revisions() {
     for revision in LEGACY {
@@ -785,7 +785,7 @@ fn questions_of_the_older_revisions_are_bounded() {
     }
 }
 
-// spec: C103 C104
+// spec: B014 B015 B016 B065 B068 C103 C104
 #[test]
 fn errors_for_the_older_revisions() {
     for revision in LEGACY {
@@ -794,7 +794,9 @@ fn errors_for_the_older_revisions() {
             desk.ask("7", "sampling/createMessage", SAMPLE);
             desk.forget();
             desk.refuse(desk.asked[0].0, &RpcError::refused()).unwrap();
-            assert_eq!(desk.one()["error"]["code"], -1);
+            let refused = desk.one();
+            assert_eq!((&refused["id"], &refused["error"]["code"]), (&7.into(), &(-1).into()));
+            assert!(refused["error"]["message"].is_string());
             assert_eq!(desk.refuse(desk.asked[0].0, &RpcError::refused()), Err(SendError::Stale));
             desk
         });
@@ -837,6 +839,47 @@ fn withdrawn_questions() {
         assert_eq!(desk.reply(desk.asked[0].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         desk
     });
+}
+
+/// No notification is answered, and a cancellation that is malformed, or of nothing, cancels nothing.
+// spec: B057 B128 B131
+#[test]
+fn notifications_are_not_answered() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            if !revision.is_modern() {
+                desk.ask("8", "roots/list", "{}");
+            }
+            let request = desk.send(&Request::list_tools());
+            desk.forget();
+            for method in
+                ["cancelled", "progress", "message", "tools/list_changed", "resources/updated", "com.example/x"]
+            {
+                for params in [
+                    "",
+                    r#","params":null"#,
+                    r#","params":[]"#,
+                    r#","params":{}"#,
+                    r#","params":{"requestId":null,"progressToken":null,"uri":null}"#,
+                    r#","params":{"requestId":{},"progressToken":[],"uri":7}"#,
+                    r#","params":{"requestId":[8],"progressToken":1.5,"uri":"x:y"}"#,
+                    r#","params":{"requestId":"8","progress":1}"#,
+                    r#","params":{"requestId":9,"progressToken":"none","progress":1}"#,
+                ] {
+                    desk.feed(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}"{params}}}"#));
+                    assert_eq!(desk.said(), [serde_json::Value::Null; 0], "{method} {params} in {revision}");
+                }
+            }
+            assert!(!desk.events().iter().any(|event| event.starts_with("withdrawn")));
+            assert!(desk.client().is_open(request));
+            if !revision.is_modern() {
+                desk.reply(desk.asked[0].0, &ClientResult::roots(&ROOTS)).unwrap();
+                assert_eq!(desk.one()["id"], 8);
+            }
+            desk
+        });
+    }
 }
 
 // spec: C090

@@ -38,7 +38,7 @@ fn falls_back(desk: &mut Desk) {
     assert_eq!(desk.one()["method"], "notifications/initialized");
 }
 
-// spec: B209 S004 T073 T074
+// spec: B002 B209 S004 T073 T074
 #[test]
 fn modern() {
     everywhere(|| {
@@ -347,7 +347,7 @@ fn a_late_modern_answer_counts_before_initialize_is_sent() {
     assert!(matches!(event, Some(ClientEvent::Connected(_))), "{event:?}");
 }
 
-// spec: B094 B098
+// spec: B001 B094 B098 B101
 #[test]
 fn a_pinned_revision_needs_no_probe() {
     for revision in LEGACY {
@@ -451,7 +451,7 @@ fn pings_are_answered_from_the_first_moment() {
 }
 
 /// The server's name, or a missing name, changes nothing.
-// spec: B053 S003
+// spec: B041 B053 S003
 #[test]
 fn names_change_nothing() {
     const KEY: &str = "io.modelcontextprotocol/serverInfo";

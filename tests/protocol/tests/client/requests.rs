@@ -39,7 +39,7 @@ fn requests() -> [(&'static str, Request<'static>); 19] {
 const LEGACY_ONLY: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 /// The desk judges each message by the schema of its revision.
-// spec: B040 B061 B062 B103 B106 K009 K010 K064 K065 T058 T060 T068 T071
+// spec: B001 B002 B040 B061 B062 B102 B103 B105 B106 B120 K009 K010 K064 K065 T058 T060 T068 T071
 #[test]
 fn every_request_of_every_revision() {
     for revision in Revision::ALL {

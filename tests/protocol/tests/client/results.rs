@@ -243,6 +243,7 @@ fn late_answers_are_ignored() {
     });
 }
 
+// spec: B004
 #[test]
 fn batches() {
     let batch = |id: u64| {

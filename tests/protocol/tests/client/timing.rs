@@ -158,7 +158,7 @@ fn progress_of_nothing() {
 }
 
 /// Each request has its own id, which is also its progress token, in each revision.
-// spec: B063 B064 B175 B204
+// spec: B063 B064 B174 B175 B204
 #[test]
 fn tokens_differ() {
     for revision in Revision::ALL {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-// spec: B119 T004 T010 T011 T015 T027 T028 T032 T039 T052 T056 T093 T133 T134
+// spec: B119 K014 T004 T010 T011 T015 T027 T028 T032 T039 T052 T056 T093 T133 T134
 #[test]
 fn a_legacy_session_from_its_opening_to_its_end() {
     in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
