@@ -17,8 +17,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::Serve;
 use mcp_sansio_blocking::client::{
-    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, PageLimits,
-    Stderr, StopSignal,
+    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, OwnedResult,
+    PageLimits, Stderr, StopSignal,
 };
 
 /// A correct server: this program runs it when [`own_server`] starts it.
@@ -122,6 +122,96 @@ fn questions() {
         drop(client);
         assert_eq!(asked, 1);
     }
+}
+
+/// Writes a program whose process says its number in each answer, ends at the tool `end`, and hangs at `hang`. It does not start
+/// beside an older process of its own.
+fn program(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let program = folder.join("server");
+    let script = r#"#!/bin/sh
+cd "${0%/*}"
+if [ -e running ] && kill -0 "$(cat running)" 2>/dev/null; then exit 9; fi
+echo $$ >running
+while read -r line; do
+    case $line in *'"end"'*) exit 3 ;; *'"hang"'*) exec sleep 60 ;; *'"id"'*) ;; *) continue ;; esac
+    id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","capabilities":{"tools":{}},"supportedVersions":["2026-07-28"],"process":'$$'}}'
+done
+"#;
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    program
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("mcp-restart-blocking-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn process(answer: &OwnedResult) -> u64 {
+    answer.raw().get("process").and_then(|process| process.u64()).unwrap()
+}
+
+fn restarted(folder: &std::path::Path) -> Client<'static, Child<'static>, Ignore> {
+    let options = ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
+    let child = Child::spawn_with(Command::new(program(folder)), &PROFILE, options).unwrap();
+    let mut client = Client::new(child, Ignore);
+    client.connect().unwrap();
+    client
+}
+
+#[test]
+fn a_server_that_has_ended_is_started_again() {
+    let folder = folder("ended");
+    let mut client = restarted(&folder);
+    let first = process(&client.request(&Request::call("any")).unwrap());
+    for _ in 0..2 {
+        let error = client.request(&Request::call("end")).unwrap_err();
+        assert!(error.is_disconnected(), "{error}");
+        assert!(client.request(&Request::call("any")).unwrap_err().is_disconnected());
+        client.restart().unwrap();
+        assert_ne!(process(&client.request(&Request::call("any")).unwrap()), first);
+        assert_ne!(u64::from(client.transport().id()), first);
+    }
+    client.transport().end();
+    client.restart().unwrap();
+    client.request(&Request::call("any")).unwrap();
+    assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The old process ends before the new one begins.
+#[test]
+fn a_server_that_hangs_is_ended_and_started_again() {
+    let folder = folder("hangs");
+    let mut client = restarted(&folder);
+    let hung = client.send(&Request::call("hang")).unwrap();
+    let error = client.request(&Request::call("any").timeout(100)).unwrap_err();
+    assert!(error.lost() == Some(TransportError::TimedOut) && !error.is_disconnected(), "{error}");
+    client.restart().unwrap();
+    assert_eq!(client.wait(hung).unwrap_err().lost(), Some(TransportError::Closed));
+    client.request(&Request::call("any")).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_program_that_is_gone_can_come_back() {
+    let folder = folder("gone");
+    let mut client = restarted(&folder);
+    let open = client.send(&Request::call("hang")).unwrap();
+    std::fs::remove_file(folder.join("server")).unwrap();
+    for _ in 0..2 {
+        let error = client.restart().unwrap_err();
+        assert!(matches!(error, ClientError::Start { .. }) && error.is_disconnected(), "{error}");
+    }
+    assert_eq!(client.wait(open).unwrap_err().lost(), Some(TransportError::Closed));
+    assert!(client.request(&Request::call("any")).unwrap_err().is_disconnected());
+    program(&folder);
+    client.restart().unwrap();
+    client.request(&Request::call("any")).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Sends many requests at once; cancelled ones have no outcome.

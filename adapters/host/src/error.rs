@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use mcp_sansio::FullError;
+use mcp_sansio::client::views::ViewError;
 use mcp_sansio::client::{ErrorObject, RequestError, SendError, TransportError, printable_line, printable_lines};
 
 /// A JSON-RPC error that the server answered with. It owns its parts.
@@ -87,6 +89,8 @@ pub enum ClientError {
     Url(String),
     /// The operating system refused something that the client needs.
     Io(io::Error),
+    /// The server's answer is not as the protocol has it: found by a [view](mcp_sansio::client::views).
+    View(ViewError),
     /// A list had more pages than [`crate::PageLimits::pages`] allows.
     TooManyPages,
     /// The pages of a list had more bytes than [`crate::PageLimits::bytes`] allows.
@@ -105,7 +109,20 @@ impl ClientError {
         }
     }
 
-    /// Returns why a request has no answer; `None` for any other error.
+    /// Returns `true` if there is no connection: the server's process has ended or was not started, or the server cannot be
+    /// reached. `restart` of the client makes a new one. Requests that fail for another reason, such as
+    /// [`TransportError::TimedOut`], leave the connection as it is.
+    #[must_use]
+    pub const fn is_disconnected(&self) -> bool {
+        matches!(
+            self,
+            ClientError::Lost { why: TransportError::Closed | TransportError::Unreachable, .. }
+                | ClientError::NotSent(SendError::NotConnected)
+                | ClientError::Start { .. }
+        )
+    }
+
+    /// Returns why a request has no answer, [`TransportError::TimedOut`] too; `None` for any other error.
     #[must_use]
     pub const fn lost(&self) -> Option<TransportError> {
         match self {
@@ -180,6 +197,7 @@ impl fmt::Display for ClientError {
             }
             ClientError::Url(why) => printable_line(why).fmt(f),
             ClientError::Io(error) => error.fmt(f),
+            ClientError::View(error) => write!(f, "the server's answer cannot be used: {error}"),
             ClientError::TooManyPages => f.write_str("the list does not end: the server gives cursor after cursor"),
             ClientError::ListTooLarge => {
                 f.write_str("the list is larger than the limit; raise it, or take fewer pages")
@@ -196,6 +214,7 @@ impl std::error::Error for ClientError {
             ClientError::Lost { why, .. } => Some(why),
             ClientError::NotSent(error) => Some(error),
             ClientError::Start { error, .. } | ClientError::Io(error) => Some(error),
+            ClientError::View(error) => Some(error),
             _ => None,
         }
     }
@@ -204,6 +223,19 @@ impl std::error::Error for ClientError {
 impl From<SendError> for ClientError {
     fn from(error: SendError) -> Self {
         ClientError::NotSent(error)
+    }
+}
+
+/// Of a request that was [kept](mcp_sansio::client::Request::keep).
+impl From<FullError> for ClientError {
+    fn from(error: FullError) -> Self {
+        ClientError::NotSent(error.into())
+    }
+}
+
+impl From<ViewError> for ClientError {
+    fn from(error: ViewError) -> Self {
+        ClientError::View(error)
     }
 }
 
@@ -220,6 +252,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_missing_connection_needs_another_one() {
+        let start = ClientError::Start { program: "p".into(), error: io::Error::other("no") };
+        let lost = [TransportError::Closed, TransportError::Unreachable].map(ClientError::lost_by);
+        for error in lost.into_iter().chain([SendError::NotConnected.into(), start]) {
+            assert!(error.is_disconnected(), "{error}");
+        }
+        let lost = [TransportError::TimedOut, TransportError::Broken, TransportError::SessionLost];
+        let sent = [SendError::FullNow, SendError::Stale].map(ClientError::from);
+        for error in lost.map(ClientError::lost_by).into_iter().chain(sent).chain([ClientError::NoCommonRevision]) {
+            assert!(!error.is_disconnected(), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_have_their_sources() {
         let server = ServerError { code: -32603, message: "no".into(), data: None };
         let start = || io::Error::other("the system says no");
@@ -229,6 +275,8 @@ mod tests {
             (ClientError::NotSent(SendError::Stale), Some(SendError::Stale.to_string())),
             (ClientError::Start { program: "p".into(), error: start() }, Some(start().to_string())),
             (ClientError::Io(start()), Some(start().to_string())),
+            (ViewError::Missing("content").into(), Some(ViewError::Missing("content").to_string())),
+            (FullError::Never.into(), Some(SendError::FullNever.to_string())),
             (ClientError::TooManyPages, None),
         ] {
             assert_eq!(error.source().map(ToString::to_string), source, "{error:?}");

@@ -784,6 +784,124 @@ fn the_rest_of_a_probe_goes_to_no_other_process() {
     });
 }
 
+/// Writes a program whose process says its number in each answer, ends at the tool `end`, and hangs at `hang`. It does not start
+/// beside an older process of its own.
+fn program(folder: &std::path::Path) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let program = folder.join("server");
+    let script = r#"#!/bin/sh
+cd "${0%/*}"
+if [ -e running ] && kill -0 "$(cat running)" 2>/dev/null; then exit 9; fi
+echo $$ >running
+while read -r line; do
+    case $line in *'"end"'*) exit 3 ;; *'"hang"'*) exec sleep 60 ;; *'"id"'*) ;; *) continue ;; esac
+    id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","capabilities":{"tools":{}},"supportedVersions":["2026-07-28"],"process":'$$'}}'
+done
+"#;
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    program
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("mcp-restart-smol-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn process(answer: &OwnedResult) -> u64 {
+    answer.raw().get("process").and_then(|process| process.u64()).unwrap()
+}
+
+#[test]
+fn a_server_that_has_ended_is_started_again() {
+    let folder = folder("ended");
+    run(start(Command::new(program(&folder)), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let first = process(&client.request(Request::call("any")).await.unwrap());
+        let hello = client.server().unwrap();
+        for _ in 0..2 {
+            let error = client.request(Request::call("end")).await.unwrap_err();
+            assert!(error.is_disconnected(), "{error}");
+            assert!(client.request(Request::call("any")).await.unwrap_err().is_disconnected());
+            assert_eq!(client.restart().await.unwrap().revision(), hello.revision());
+            assert_ne!(process(&client.request(Request::call("any")).await.unwrap()), first);
+        }
+        assert_eq!(client.close().await.unwrap().after, StopSignal::StdinClosed);
+        assert!(client.restart().await.unwrap_err().is_disconnected(), "it was closed");
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The old process ends before the new one begins; two tasks get the same new one, and what they request meanwhile waits.
+#[test]
+fn a_server_that_hangs_is_ended_and_started_again() {
+    let folder = folder("hangs");
+    run(start(Command::new(program(&folder)), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let first = process(&client.request(Request::call("any")).await.unwrap());
+        let hung = client.request(Request::call("hang"));
+        let error = client.request(Request::call("any").timeout(100)).await.unwrap_err();
+        assert!(error.lost() == Some(TransportError::TimedOut) && !error.is_disconnected(), "{error}");
+        let (again, asking) = (client.clone(), client.clone());
+        let meanwhile = async {
+            Timer::after(Duration::from_millis(20)).await;
+            asking.request(Request::call("any")).await
+        };
+        let (both, answer) = future::zip(future::zip(client.restart(), again.restart()), meanwhile).await;
+        assert!(both.0.is_ok() && both.1.is_ok(), "{both:?}");
+        let second = process(&answer.unwrap());
+        assert_eq!(lost(hung.await).0, TransportError::Closed);
+        assert_ne!(second, first);
+        assert_eq!(process(&client.request(Request::call("any")).await.unwrap()), second);
+        client.close().await;
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_program_that_is_gone_can_come_back() {
+    let folder = folder("gone");
+    let path = program(&folder);
+    run(start(Command::new(&path), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let open = client.request(Request::call("hang"));
+        std::fs::remove_file(&path).unwrap();
+        for _ in 0..2 {
+            let error = client.restart().await.unwrap_err();
+            assert!(matches!(error, ClientError::Start { .. }) && error.is_disconnected(), "{error}");
+        }
+        assert_eq!(lost(open.await).0, TransportError::Closed);
+        assert!(client.request(Request::call("any")).await.unwrap_err().is_disconnected());
+        program(path.parent().unwrap());
+        client.restart().await.unwrap();
+        client.request(Request::call("any")).await.unwrap();
+        client.close().await;
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The old process is ended in order, and nothing begins any more.
+#[test]
+fn a_client_is_closed_while_it_makes_a_new_connection() {
+    let folder = folder("closed");
+    run(start(Command::new(program(&folder)), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let hung = client.request(Request::call("hang"));
+        let closing = client.clone();
+        let close = async {
+            Timer::after(Duration::from_millis(20)).await;
+            closing.close().await
+        };
+        let (restarted, ended) = future::zip(client.restart(), close).await;
+        assert!(restarted.is_err());
+        assert!(ended.is_some_and(|ended| ended.after == StopSignal::Terminate), "{ended:?}");
+        assert_eq!(lost(hung.await).0, TransportError::Closed);
+    });
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_server_that_never_answers() {
     let options = ClientOptions::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));

@@ -97,11 +97,7 @@ impl<'m> Child<'m> {
         let (options, stderr, timeouts) = options.into_parts();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => return Err(ClientError::Start { program, error }),
-        };
-        let pipes = Pipes::new(&mut child)?;
+        let (child, pipes) = start(&mut command)?;
         let input = LineBuffer::new(Store::growing(options.message_limit()));
         Ok(Child {
             session: LineClient::new(input, options.engine(profile, IN_FLIGHT), LineSink::new(Vec::new())),
@@ -126,14 +122,22 @@ impl<'m> Child<'m> {
         if self.ended.is_some() || !self.session.give_up_probe() {
             return false;
         }
-        self.shut_down();
+        self.replace().is_ok()
+    }
+
+    /// Ends the process, if it still runs, and starts the command again.
+    fn replace(&mut self) -> Result<(), ClientError> {
+        if self.ended.is_none() {
+            self.shut_down();
+        }
+        // Of the old process, until there is a new one.
+        self.gone.get_or_insert(ExitReason::Process);
         self.drop_pending();
         self.log.start_again();
-        let Ok(mut child) = self.command.spawn() else { return false };
-        let Ok(pipes) = Pipes::new(&mut child) else { return false };
+        let (child, pipes) = start(&mut self.command)?;
         (self.process, self.pipes) = (Process::new(child), pipes);
-        (self.gone, self.looked, self.input_broke, self.owed) = (None, false, None, 0);
-        true
+        (self.gone, self.looked, self.input_broke, self.owed, self.ended) = (None, false, None, 0, None);
+        Ok(())
     }
 
     /// Returns the id of the process.
@@ -274,6 +278,18 @@ impl<'m> Child<'m> {
     }
 }
 
+fn start(command: &mut Command) -> Result<(std::process::Child, Pipes), ClientError> {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let program = command.get_program().to_string_lossy().into_owned();
+            return Err(ClientError::Start { program, error });
+        }
+    };
+    let pipes = Pipes::new(&mut child)?;
+    Ok((child, pipes))
+}
+
 impl<'m> Transport<'m> for Child<'m> {
     fn link(&mut self) -> ClientHandle<'_, 'm> {
         self.session.link()
@@ -322,6 +338,12 @@ impl<'m> Transport<'m> for Child<'m> {
 
     fn trace(&mut self, trace: Trace) {
         self.tracing = Some(LineTrace::new(trace, self.session.pending().len()));
+    }
+
+    fn restart(&mut self) -> Result<(), ClientError> {
+        self.replace()?;
+        self.session.reconnect(TransportError::Closed);
+        Ok(())
     }
 
     fn close(&mut self) -> Option<ChildExit> {

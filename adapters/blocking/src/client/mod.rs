@@ -144,6 +144,36 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         self.open(revision.is_modern().then_some(revision))
     }
 
+    /// Makes a new connection to the server and opens it: starts a child's command again, and ends its process before if it
+    /// still runs (as [`close`](Client::close) does); opens a new session over HTTP. For a server that has
+    /// [ended](ClientError::is_disconnected), or that hangs. Requests in flight are lost, subscriptions open again.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::client::{Request, views::CallToolResult};
+    /// use mcp_sansio_blocking::client::{Child, Client, ClientError, Ignore};
+    ///
+    /// fn load<'m>(client: &mut Client<'m, Child<'m>, Ignore>) -> Result<Option<String>, ClientError> {
+    ///     let request = Request::call("load");
+    ///     let answer = match client.request(&request) {
+    ///         Err(error) if error.is_disconnected() => {
+    ///             client.restart()?;
+    ///             client.request(&request)?
+    ///         }
+    ///         answer => answer?,
+    ///     };
+    ///     Ok(answer.view::<CallToolResult>()?.text().map(|text| text.to_string()))
+    /// }
+    /// # let _ = load;
+    /// ```
+    ///
+    /// # Errors
+    /// As [`connect`](Client::connect); [`ClientError::Start`] if the program cannot be started any more. `restart` may be
+    /// called again then, after some time.
+    pub fn restart(&mut self) -> Result<&ServerHello, ClientError> {
+        self.transport.restart()?;
+        self.open(None)
+    }
+
     fn open(&mut self, known: Option<Revision>) -> Result<&ServerHello, ClientError> {
         self.waits.opening = true;
         self.waits.opened = None;

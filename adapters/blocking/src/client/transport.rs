@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{Client, ClientHandle, ClientHandler, TransportError};
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::{ChildExit, Direction, ExcludedTool};
+use mcp_sansio_host::{ChildExit, ClientError, Direction, ExcludedTool};
 
 /// A function that is called with every message, see [`Client::trace`](super::Client::trace).
 pub type Trace = Box<dyn FnMut(Direction, &[u8])>;
@@ -63,6 +63,16 @@ pub trait Transport<'m> {
     /// Calls `trace` with every message.
     fn trace(&mut self, trace: Trace);
 
+    /// Begins to open the connection anew. Requests in flight are lost. A process is started again; it is ended before if it
+    /// still runs.
+    ///
+    /// # Errors
+    /// [`ClientError::Start`] and [`ClientError::Io`] if there is no other process.
+    fn restart(&mut self) -> Result<(), ClientError> {
+        self.link().client.connect();
+        Ok(())
+    }
+
     /// Closes the connection. Requests in flight are lost. Returns how a process ended, if there was one.
     fn close(&mut self) -> Option<ChildExit>;
 }
@@ -100,6 +110,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn trace(&mut self, trace: Trace) {
         (**self).trace(trace);
+    }
+    fn restart(&mut self) -> Result<(), ClientError> {
+        (**self).restart()
     }
     fn close(&mut self) -> Option<ChildExit> {
         (**self).close()

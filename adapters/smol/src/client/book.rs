@@ -122,7 +122,7 @@ impl ClientHandler for Tap<'_> {
 }
 
 impl Book {
-    fn opened(&mut self, opened: Result<(), ClientError>) {
+    pub(super) fn opened(&mut self, opened: Result<(), ClientError>) {
         if self.opening {
             self.opening = false;
             self.opened = Some(opened);

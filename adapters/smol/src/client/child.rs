@@ -13,6 +13,7 @@ use async_io::Timer;
 #[cfg(not(unix))]
 use async_process::ChildStdout as OutputPipe;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, Command};
+use blocking::Task;
 use futures_lite::AsyncRead;
 use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
@@ -50,8 +51,12 @@ pub type ChildOptions = mcp_sansio_host::ChildOptions<OnLine>;
 pub struct Child {
     talk: Talk<OutputPipe, ChildStdin>,
     command: Command,
-    /// `None` while this is dropped.
+    /// `None` while there is no process, and while this is dropped.
     life: Option<Life>,
+    /// Parts of the old process for the next one.
+    spare: Option<(Log, ShutdownTimeouts)>,
+    /// Ends the old process before there is another one.
+    stopping: Option<Task<ChildExit>>,
     id: u32,
     program: String,
     /// Stdout has ended. The time until which its exit status is waited for.
@@ -82,18 +87,14 @@ impl Child {
         let mut command = command.into();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => return Err(ClientError::Start { program, error }),
-        };
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(ClientError::Io(io::ErrorKind::BrokenPipe.into()));
-        };
+        let (child, input, output) = start(&mut command)?;
         Ok(Child {
-            talk: Talk::new(taken(output)?, input, profile, &options),
+            talk: Talk::new(output, input, profile, &options),
             command,
             id: child.id(),
             life: Some(Life::new(child, Log::new(stderr), timeouts)),
+            spare: None,
+            stopping: None,
             program,
             ending: None,
             gone: None,
@@ -105,18 +106,30 @@ impl Child {
         if self.gone == Some(ExitReason::Closed) || !self.talk.session.give_up_probe() {
             return false;
         }
-        let Some(mut old) = self.life.take() else { return false };
-        let (mut log, timeouts) = (mem::replace(&mut old.log, Log::new(Stderr::Null)), old.timeouts);
+        if let Some(stopping) = self.give_up() {
+            stopping.detach();
+        }
+        self.replace().is_ok()
+    }
+
+    /// Ends the process, if there is one.
+    fn give_up(&mut self) -> Option<Task<ChildExit>> {
+        let mut old = self.life.take()?;
+        let mut log = mem::replace(&mut old.log, Log::new(Stderr::Null));
         log.start_again();
-        let reader = self.talk.restart();
-        stop(old, reader);
-        let Ok(mut child) = self.command.spawn() else { return false };
-        let output = child.stdout.take().and_then(|output| taken(output).ok());
-        (self.talk.writer, self.talk.reader) = (child.stdin.take(), output);
+        self.spare = Some((log, old.timeouts));
+        stop(old, self.talk.restart())
+    }
+
+    /// Starts another process.
+    fn replace(&mut self) -> Result<(), ClientError> {
+        let (child, input, output) = start(&mut self.command)?;
+        let Some((log, timeouts)) = self.spare.take() else { return Ok(()) };
+        (self.talk.writer, self.talk.reader) = (Some(input), Some(output));
         self.id = child.id();
         self.life = Some(Life::new(child, log, timeouts));
         (self.ending, self.gone) = (None, None);
-        true
+        Ok(())
     }
 
     /// Returns the id of the process.
@@ -138,6 +151,21 @@ impl Child {
             _ => return,
         };
         self.gone.get_or_insert(reason);
+    }
+}
+
+/// Starts a process, and takes over its pipes.
+fn start(command: &mut Command) -> Result<(Spawned, ChildStdin, OutputPipe), ClientError> {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let program = command.get_program().to_string_lossy().into_owned();
+            return Err(ClientError::Start { program, error });
+        }
+    };
+    match (child.stdin.take(), child.stdout.take()) {
+        (Some(input), Some(output)) => Ok((child, input, taken(output)?)),
+        _ => Err(ClientError::Io(io::ErrorKind::BrokenPipe.into())),
     }
 }
 
@@ -207,11 +235,28 @@ impl Transport for Child {
         self.talk.trace(trace);
     }
 
+    fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        if let Some(stopping) = self.give_up() {
+            self.gone.get_or_insert(ExitReason::Closed);
+            self.stopping = Some(stopping);
+        }
+        if let Some(stopping) = &mut self.stopping {
+            ready!(Pin::new(stopping).poll(cx));
+            self.stopping = None;
+        }
+        self.replace()?;
+        self.talk.session.reconnect(TransportError::Closed);
+        Poll::Ready(Ok(()))
+    }
+
     fn begin_close(&mut self, _: Millis) {
         self.gone.get_or_insert(ExitReason::Closed);
     }
 
     fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
+        if let Some(stopping) = &mut self.stopping {
+            return Pin::new(stopping).poll(cx).map(Some);
+        }
         if let Some(life) = &mut self.life {
             life.begin_end(cx);
         }
@@ -226,21 +271,23 @@ impl Transport for Child {
 impl Drop for Child {
     /// The stdin of the process is closed with the other fields, right after this.
     fn drop(&mut self) {
-        if let Some(life) = self.life.take() {
-            stop(life, self.talk.reader.take());
+        let stopping = self.life.take().and_then(|life| stop(life, self.talk.reader.take()));
+        if let Some(stopping) = stopping.or(self.stopping.take()) {
+            stopping.detach();
         }
     }
 }
 
 /// Stops a process whose stdin is closed or about to be, on a thread of [`blocking`].
-fn stop(mut life: Life, mut reader: Option<OutputPipe>) {
-    if life.ended.is_none() {
-        let end = poll_fn(move |cx| {
-            life.begin_end(cx);
-            life.poll_end(&mut reader, cx)
-        });
-        blocking::unblock(move || futures_lite::future::block_on(end)).detach();
+fn stop(mut life: Life, mut reader: Option<OutputPipe>) -> Option<Task<ChildExit>> {
+    if life.ended.is_some() {
+        return None;
     }
+    let end = poll_fn(move |cx| {
+        life.begin_end(cx);
+        life.poll_end(&mut reader, cx)
+    });
+    Some(blocking::unblock(move || futures_lite::future::block_on(end)))
 }
 
 impl fmt::Debug for Child {

@@ -210,6 +210,17 @@ pub trait Transport: Send {
     /// Calls `trace` with every message.
     fn trace(&mut self, trace: Trace);
 
+    /// Begins to open the connection anew: the next run reports that requests in flight are lost. A process is started again;
+    /// it is ended before if it still runs. There is no run meanwhile.
+    ///
+    /// # Errors
+    /// [`ClientError::Start`] and [`ClientError::Io`] if there is no other process.
+    fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        let _ = cx;
+        self.link().client.connect();
+        Poll::Ready(Ok(()))
+    }
+
     /// Begins to close the connection. Requests in flight are lost; the next run reports them.
     fn begin_close(&mut self, now: Millis);
 
@@ -247,6 +258,9 @@ impl Transport for Box<dyn Transport> {
     }
     fn trace(&mut self, trace: Trace) {
         (**self).trace(trace);
+    }
+    fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        (**self).poll_restart(cx)
     }
     fn begin_close(&mut self, now: Millis) {
         (**self).begin_close(now);
@@ -303,6 +317,37 @@ impl Client {
     /// As [`connect`](Client::connect).
     pub async fn connect_as(&self, revision: Revision) -> Result<Arc<ServerHello>, ClientError> {
         self.open(Some(revision)).await
+    }
+
+    /// Makes a new connection to the server and opens it: starts a child's command again, and ends its process before if it
+    /// still runs (as [`close`](Client::close) does); opens a new session over HTTP. For a server that has
+    /// [ended](ClientError::is_disconnected), or that hangs. Requests in flight are lost, those that are made meanwhile wait,
+    /// subscriptions open again. Two tasks that call it at once get the same connection. A [`StreamTransport`] cannot be
+    /// opened again.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::client::{Request, views::CallToolResult};
+    /// use mcp_sansio_smol::client::{Client, ClientError};
+    ///
+    /// async fn load(client: &Client) -> Result<Option<String>, ClientError> {
+    ///     let answer = match client.request(Request::call("load")).await {
+    ///         Err(error) if error.is_disconnected() => {
+    ///             client.restart().await?;
+    ///             client.request(Request::call("load")).await?
+    ///         }
+    ///         answer => answer?,
+    ///     };
+    ///     Ok(answer.view::<CallToolResult>()?.text().map(|text| text.to_string()))
+    /// }
+    /// # let _ = load;
+    /// ```
+    ///
+    /// # Errors
+    /// As [`connect`](Client::connect); [`ClientError::Start`] if the program cannot be started any more. `restart` may be
+    /// called again then, after some time.
+    pub async fn restart(&self) -> Result<Arc<ServerHello>, ClientError> {
+        self.with(State::restart)?;
+        poll_fn(|cx| self.with(|state| state.poll_opened(cx))).await
     }
 
     async fn open(&self, known: Option<Revision>) -> Result<Arc<ServerHello>, ClientError> {

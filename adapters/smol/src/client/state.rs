@@ -46,6 +46,8 @@ pub(super) struct State {
     /// The reason why requests are refused after the connection was closed.
     over: Option<String>,
     pub(super) closing: bool,
+    /// The transport makes a new connection.
+    restarting: bool,
     pub(super) ended: Option<ChildExit>,
     closers: Vec<Waker>,
     driver: Option<Waker>,
@@ -100,6 +102,7 @@ impl State {
             given_up: Vec::new(),
             over: None,
             closing: false,
+            restarting: false,
             ended: None,
             closers: Vec::new(),
             driver: None,
@@ -130,6 +133,9 @@ impl State {
 
     /// Reads and writes as much as is possible without waiting, and passes the events on. Returns whether there may be more.
     pub(super) fn run(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.poll_restarted(cx) {
+            return false;
+        }
         for _ in 0..TURNS {
             self.cancel_again();
             let now = self.now();
@@ -145,6 +151,26 @@ impl State {
             }
         }
         true
+    }
+
+    /// Continues to make a new connection. Returns `false` while it is not there.
+    fn poll_restarted(&mut self, cx: &mut Context<'_>) -> bool {
+        let State { transport: Some(transport), restarting: true, closing: false, .. } = self else { return true };
+        match transport.poll_restart(cx) {
+            Poll::Ready(restarted) => {
+                self.restarting = false;
+                if let Err(error) = restarted {
+                    self.book.opened(Err(error));
+                    self.tell();
+                }
+                true
+            }
+            Poll::Pending => {
+                // Requests that wait have times of their own.
+                self.admit();
+                false
+            }
+        }
     }
 
     /// Does the driver's work in the task of a lone request: to wake the driver, and to be woken by it, costs more than all
@@ -167,7 +193,8 @@ impl State {
     /// Returns the time of the next deadline if the driver's timer is not set for it, nor for an earlier time.
     pub(super) fn sooner_than_alarm(&self) -> Option<Millis> {
         let transport = self.transport.as_ref()?;
-        let due = transport.next_deadline().into_iter().chain(self.line_due()).min()?;
+        let next = transport.next_deadline().filter(|_| !self.restarting);
+        let due = next.into_iter().chain(self.line_due()).min()?;
         Some(due).filter(|due| self.alarm.is_none_or(|alarm| *due < alarm))
     }
 
@@ -208,9 +235,9 @@ impl State {
     /// Sends a request. Returns `None` if it has to wait.
     fn send(&mut self, request: &Request<'_>, sending: &mut Option<Sending>) -> Result<Option<PendingId>, ClientError> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
-        let settling = self.is_settling();
+        let (settling, restarting) = (self.is_settling(), self.restarting);
         let mut link = self.link()?;
-        if full || settling {
+        if full || settling || restarting {
             return Ok(None);
         }
         match link.send(request) {
@@ -421,6 +448,17 @@ impl State {
             self.book.hello = Some(Arc::new(ServerHello::unasked(revision)));
         }
         self.wake_driver();
+        Ok(())
+    }
+
+    /// Begins to make a new connection, unless one is being made.
+    pub(super) fn restart(&mut self) -> Result<(), ClientError> {
+        self.link()?;
+        if !self.restarting {
+            self.restarting = true;
+            (self.book.opening, self.book.opened) = (true, None);
+            self.wake_driver();
+        }
         Ok(())
     }
 
