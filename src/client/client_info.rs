@@ -244,7 +244,7 @@ pub(crate) struct MetaParts<'r> {
 }
 
 /// The writers of a trace context: a client whose requests have none is linked without them.
-pub(crate) trait TraceMembers {
+pub(crate) trait TraceMembers: Sync {
     /// Returns whether it writes the member `key`.
     fn has(&self, key: &Text<'_>) -> bool;
 

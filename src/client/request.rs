@@ -54,6 +54,9 @@ impl<T: serde::Serialize + ?Sized> Arguments for T {
 /// # let _ = (request, next_page);
 /// # Ok::<(), mcp_sansio::json::ParseError>(())
 /// ```
+///
+/// It borrows its arguments, whatever their type, and is not `Send`. A task that uses one again after an `.await` holds an
+/// [`OwnedRequest`], which [`keep`](Request::keep) makes (feature `alloc`).
 #[derive(Clone, Copy)]
 #[must_use = "send it"]
 pub struct Request<'r> {

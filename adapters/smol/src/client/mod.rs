@@ -363,6 +363,26 @@ impl Client {
 
     /// Sends a request, at once if there is room for it. Await its result; dropping the future cancels the request.
     ///
+    /// A [`Request`] is not `Send`: a task that sends it again [keeps](Request::keep) it. Else the compiler says of the future
+    /// that it "cannot be sent between threads safely", once for each part of the request.
+    ///
+    /// ```
+    /// use mcp_sansio::client::Request;
+    /// use mcp_sansio_smol::client::{Client, ClientError, OwnedResult};
+    ///
+    /// async fn three_times(client: Client, path: String) -> Result<OwnedResult, ClientError> {
+    ///     let arguments = serde_json::json!({ "path": path });
+    ///     let kept = Request::call("import").arguments(&arguments).timeout(5_000).keep()?;
+    ///     for _ in 0..2 {
+    ///         if let Ok(result) = client.request(kept.request()).await {
+    ///             return Ok(result);
+    ///         }
+    ///     }
+    ///     client.request(kept.request()).await
+    /// }
+    /// # let _ = |client: Client| smol::spawn(three_times(client, String::new()));
+    /// ```
+    ///
     /// The future ends with any [`ClientError`]; with [`ClientError::Lost`] and [`TransportError::TimedOut`] if there is no result in the
     /// time of the request, or else in the time of the [`ClientOptions`](ClientOptions::timeout).
     // By value: with a reference, the future of a caller would borrow the request across `.await` and not be `Send`.
