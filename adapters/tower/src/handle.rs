@@ -9,6 +9,9 @@ use mcp_sansio_http::endpoint::{App, Endpoint};
 
 use crate::shared::{Desk, Shared};
 
+/// How often a [`stop`](Handle::stop) looks whether the last request has ended.
+const STOP_CHECK: Duration = Duration::from_millis(20);
+
 /// A handle to a mount, for its end and for work that a [`LateSender`](crate::LateSender) does not cover. It does not keep the
 /// mount alive. When the mount is gone, all calls do nothing. No call waits: where a handler runs at that moment, the work
 /// is done right after it.
@@ -26,8 +29,9 @@ impl<S: Send> Handle<S> {
     }
 
     /// Begins an end in order, at once: listens and streams of sessions end, further requests get 503, and requests in flight
-    /// may finish; see [`Endpoint::drain`]. The future waits for `grace`, and then [shuts down](Handle::shut_down) what is
-    /// left. Spawn it, and let the HTTP server begin its own graceful shutdown, which waits for the streams that are open:
+    /// may finish; see [`Endpoint::drain`]. The future waits until they have, for `grace` at most, and then
+    /// [shuts down](Handle::shut_down) what is left. Spawn it, and let the HTTP server begin its own graceful shutdown, which waits
+    /// for the streams that are open:
     ///
     /// ```ignore
     /// let handle = mcp.handle();
@@ -38,7 +42,8 @@ impl<S: Send> Handle<S> {
     /// axum::serve(listener, Router::new().fallback_service(mcp)).with_graceful_shutdown(stop).await
     /// ```
     ///
-    /// `examples/axum` is the whole program.
+    /// A client that has opened a connection and sent no whole request holds up a graceful shutdown of hyper, and with it of axum:
+    /// `examples/axum` waits for such a connection no longer than for the calls.
     #[must_use = "spawn it: it ends what takes longer than `grace`"]
     pub fn stop(&self, grace: Duration) -> impl Future<Output = ()> + Send + 'static {
         self.submit(|desk| {
@@ -46,9 +51,16 @@ impl<S: Send> Handle<S> {
             endpoint.drain(&mut app);
         });
         let handle = self.clone();
+        let begun = self.0.upgrade().map_or(0, |shared| shared.now());
+        let end = begun.saturating_add(Millis::try_from(grace.as_millis()).unwrap_or(Millis::MAX));
         async move {
-            let sleep = handle.0.upgrade().map(|shared| shared.timer.sleep(grace));
-            if let Some(sleep) = sleep {
+            while let Some(shared) = handle.0.upgrade().filter(|shared| shared.is_busy()) {
+                let left = Duration::from_millis(end.saturating_sub(shared.now()));
+                if left.is_zero() {
+                    break;
+                }
+                let sleep = shared.timer.sleep(left.min(STOP_CHECK));
+                drop(shared);
                 sleep.await;
             }
             handle.shut_down();

@@ -160,7 +160,7 @@ impl<S> Shared<S> {
         self.unsent.load(Ordering::Relaxed) > self.output_total
     }
 
-    fn now(&self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         match &self.clock {
             Some(clock) => clock(),
             None => self.epoch.saturating_add(self.started.elapsed().as_millis() as Millis),
@@ -211,6 +211,21 @@ impl<S> Shared<S> {
             drop(end);
             woken.into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Returns `true` while a request is in flight, or an answer has not been handed to the HTTP server whole.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = match self.inner.try_lock() {
+            Ok(inner) => {
+                let (requests, _, streams) = inner.endpoint.load();
+                requests + streams > 0
+            }
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Poisoned(_)) => false,
+        };
+        // Who found the lock taken left its work here.
+        self.work();
+        busy
     }
 
     fn take_jobs(&self) -> Vec<Job<S>> {

@@ -719,6 +719,21 @@ fn an_end_in_order() {
 }
 
 #[test]
+fn a_stop_ends_with_the_last_request() {
+    let web = Web::new();
+    let call = web.modern("tools/call", json!({"name": "later"})).into_body();
+    let token = web.seen.lock().unwrap().tokens[0];
+    let mut stop = std::pin::pin!(web.mcp.handle().stop(Duration::from_secs(5)));
+    let cx = &mut Context::from_waker(Waker::noop());
+    web.time.pass(100);
+    assert!(stop.as_mut().poll(cx).is_pending());
+    web.late.answer(token, |_, call| call.text("in time")).unwrap();
+    assert!(all(call).contains("in time"));
+    web.time.pass(20);
+    assert!(stop.as_mut().poll(cx).is_ready());
+}
+
+#[test]
 fn a_panic_ends_the_mount_and_hangs_nobody() {
     let web = Web::new();
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();

@@ -1,5 +1,7 @@
 //! An MCP server in an axum application, beside a page of its own: `cargo run -p mcp-sansio-axum-example -- 127.0.0.1:8932`.
 
+mod connections;
+
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -36,9 +38,6 @@ async fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8932".into());
     let listener = tokio::net::TcpListener::bind(address).await?;
     eprintln!("serving at http://{}/mcp", listener.local_addr()?);
-    let stop = async move {
-        let _ = tokio::signal::ctrl_c().await;
-        tokio::spawn(handle.stop(Duration::from_secs(5))); // axum waits for calls in flight, and they have 5 seconds
-    };
-    axum::serve(listener, app).with_graceful_shutdown(stop).await
+    let last = async move { handle.stop(Duration::from_secs(5)).await }; // calls in flight have 5 seconds
+    connections::serve(listener, app, connections::signalled(), last).await
 }

@@ -18,7 +18,8 @@ where
 {
     loop {
         let (socket, _) = listener.accept().await?;
-        let connection = http1::Builder::new().serve_connection(FuturesIo::new(socket), service_fn(handle.clone()));
+        let connection =
+            http1::Builder::new().half_close(true).serve_connection(FuturesIo::new(socket), service_fn(handle.clone()));
         // An error ends only this connection.
         smol::spawn(async { drop(connection.await) }).detach();
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::{Router, routing::get};
 use mcp_sansio_tower::{Mcp, MountOptions};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The state that pages and tools share.
 #[derive(Clone, Default)]
@@ -38,8 +39,12 @@ async fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8932".into());
     let listener = tokio::net::TcpListener::bind(address).await?;
     eprintln!("serving at http://{0}/ and http://{0}/mcp", listener.local_addr()?);
+    let mut terminated = signal(SignalKind::terminate())?;
     let stop = async move {
-        let _ = tokio::signal::ctrl_c().await;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated.recv() => {} // as systemd and containers end a program
+        }
         tokio::spawn(handle.stop(Duration::from_secs(5))); // axum waits for calls in flight, and they have 5 seconds
     };
     axum::serve(listener, app).with_graceful_shutdown(stop).await
