@@ -51,7 +51,7 @@ mod writer;
 
 pub use mcp_sansio;
 pub use mcp_sansio_host::{
-    Job, LateReceiver, LateSendError, LateSender, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
+    Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
 };
 #[cfg(any(feature = "client", feature = "http"))]
 pub use mcp_sansio_host::{OwnedTool, OwnedTools};

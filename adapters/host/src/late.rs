@@ -16,6 +16,7 @@ use mcp_sansio::sink::Out;
 #[cfg(feature = "endpoint")]
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
+use crate::LogMessage;
 use crate::work::Unpark;
 
 /// Number of notifications that [`channel`] holds.
@@ -176,7 +177,7 @@ enum Answer<S> {
 
 enum LateMessage<S> {
     Progress { token: RequestToken, progress: Progress<'static>, message: Option<String> },
-    Log { token: Option<RequestToken>, level: LoggingLevel, message: String },
+    Log { token: Option<RequestToken>, level: LoggingLevel, message: LogMessage },
     Change(OwnedServerChange),
     Answer(RequestToken, Answer<S>),
     Decided,
@@ -332,7 +333,8 @@ impl<S: 'static> LateSender<S> {
     }
 
     /// Sends `notifications/message` for a request, if its client wants messages of that level
-    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)). `message` is a text, or a
+    /// [`LogMessage`] with JSON as its `data` and the name of its `logger`.
     ///
     /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
     /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
@@ -343,7 +345,7 @@ impl<S: 'static> LateSender<S> {
         &self,
         token: RequestToken,
         level: LoggingLevel,
-        message: impl Into<String>,
+        message: impl Into<LogMessage>,
     ) -> Result<(), LateSendError> {
         self.0.send(LateMessage::Log { token: Some(token), level, message: message.into() })
     }
@@ -352,7 +354,7 @@ impl<S: 'static> LateSender<S> {
     ///
     /// # Errors
     /// [`LateSendError`]
-    pub fn announce(&self, level: LoggingLevel, message: impl Into<String>) -> Result<(), LateSendError> {
+    pub fn announce(&self, level: LoggingLevel, message: impl Into<LogMessage>) -> Result<(), LateSendError> {
         self.0.send(LateMessage::Log { token: None, level, message: message.into() })
     }
 
@@ -559,7 +561,7 @@ pub trait LateTarget<S: 'static> {
         state: &mut S,
         token: Option<RequestToken>,
         level: LoggingLevel,
-        message: &str,
+        message: &LogMessage,
     );
 
     /// Announces a change.
@@ -628,10 +630,10 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         _: &mut S,
         token: Option<RequestToken>,
         level: LoggingLevel,
-        message: &str,
+        message: &LogMessage,
     ) {
         let (server, out) = self.parts();
-        let _ = server.log(service.about(), token, level, None, format_args!("{message}"), out);
+        let _ = server.log_data(service.about(), token, level, message.name(), message.data(), out);
     }
 
     fn publish(&mut self, change: ServerChange<'_>) {
@@ -692,13 +694,10 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         state: &mut S,
         token: Option<RequestToken>,
         level: LoggingLevel,
-        message: &str,
+        message: &LogMessage,
     ) {
         let app = App::new(service, state);
-        match token {
-            Some(token) => drop(self.log(&app, token, level, message)),
-            None => self.announce(&app, level, message),
-        }
+        let _ = self.log_data(&app, token, level, message.name(), message.data());
     }
 
     fn publish(&mut self, change: ServerChange<'_>) {
@@ -775,7 +774,7 @@ mod tests {
     #[test]
     fn room_wakes_those_that_wait() {
         let (sender, receiver) = channel_of::<()>(1);
-        let log = || LateMessage::Log { token: None, level: LoggingLevel::Info, message: String::new() };
+        let log = || LateMessage::Log { token: None, level: LoggingLevel::Info, message: "".into() };
         sender.0.send(log()).unwrap();
         assert_eq!(sender.0.send(log()), Err(LateSendError::Full));
         let woken = Arc::new(Woken::default());
@@ -842,9 +841,10 @@ mod tests {
             _: &mut u32,
             token: Option<RequestToken>,
             level: LoggingLevel,
-            message: &str,
+            message: &LogMessage,
         ) {
-            self.said.push(format!("log {} {level:?} {message}", token.is_some()));
+            let (name, data) = (message.name(), message.data());
+            self.said.push(format!("log {} {level:?} {name:?} {data}", token.is_some()));
         }
 
         fn publish(&mut self, change: ServerChange<'_>) {
@@ -880,6 +880,9 @@ mod tests {
         late.progress(token, Progress::new(2)).unwrap();
         late.log(token, LoggingLevel::Error, "of a request").unwrap();
         late.announce(LoggingLevel::Info, "of none").unwrap();
+        let facts = LogMessage::from(mcp_sansio::json::Raw::constant("{\"n\":[1]}")).logger("db");
+        late.log(token, LoggingLevel::Debug, facts.clone()).unwrap();
+        late.announce(LoggingLevel::Debug, facts).unwrap();
         late.publish(ServerChange::Resource("late://it")).unwrap();
         late.decided().unwrap();
         late.answer(token, |_, call| call.text("")).unwrap();
@@ -897,8 +900,10 @@ mod tests {
         let expected = [
             &progress(1, Some(2), Some("half")),
             &progress(2, None, None),
-            "log true Error of a request",
-            "log false Info of none",
+            "log true Error None \"of a request\"",
+            "log false Info None \"of none\"",
+            "log true Debug Some(\"db\") {\"n\":[1]}",
+            "log false Debug Some(\"db\") {\"n\":[1]}",
             &format!("{:?}", ServerChange::Resource("late://it")),
             "call",
             "read late://it",
@@ -917,7 +922,7 @@ mod tests {
         let (late, mut receiver) = channel::<u32>();
         let mut target = Seen::default();
         let numbers = |range: std::ops::Range<u32>| -> Vec<String> {
-            range.map(|number| format!("log false Info {number}")).collect()
+            range.map(|number| format!("log false Info None \"{number}\"")).collect()
         };
         for number in 0..65 {
             late.announce(LoggingLevel::Info, number.to_string()).unwrap();
@@ -938,12 +943,15 @@ mod tests {
         let (token, mut target) = (token(), Seen { crowded: true, ..Seen::default() });
         late.answer(token, |_, call| call.text("")).unwrap();
         late.announce(LoggingLevel::Info, "first").unwrap();
-        assert_eq!(give(&mut receiver, &mut target), (false, vec!["log false Info first".into()]));
+        assert_eq!(give(&mut receiver, &mut target), (false, vec!["log false Info None \"first\"".into()]));
         assert!(!receiver.is_empty());
         assert_eq!(give(&mut receiver, &mut target), (false, vec![]));
         late.announce(LoggingLevel::Info, "second").unwrap();
         target.crowded = false;
-        assert_eq!(give(&mut receiver, &mut target), (false, vec!["call".into(), "log false Info second".into()]));
+        assert_eq!(
+            give(&mut receiver, &mut target),
+            (false, vec!["call".into(), "log false Info None \"second\"".into()])
+        );
         assert!(receiver.is_empty());
     }
 
@@ -1128,6 +1136,12 @@ mod tests {
             assert!(one(talk).contains(r#""data":"of a request""#));
             late.announce(LoggingLevel::Error, "of none").unwrap();
             assert!(one(talk).contains(r#""data":"of none""#));
+            let facts = LogMessage::from(mcp_sansio::json::Raw::constant(r#"{"rows":3}"#)).logger("db \"1\"");
+            late.log(token, LoggingLevel::Error, facts.clone()).unwrap();
+            let told = r#"{"level":"error","logger":"db \"1\"","data":{"rows":3}}"#;
+            assert!(one(talk).contains(told));
+            late.announce(LoggingLevel::Error, facts).unwrap();
+            assert!(one(talk).contains(told));
             late.publish(ServerChange::Tools).unwrap();
             assert!(one(talk).contains("notifications/tools/list_changed"));
             late.progress(token, Progress::new(1).of(2)).unwrap();

@@ -44,6 +44,7 @@ mod http_client;
 #[cfg(feature = "http")]
 mod http_server;
 mod late;
+mod log_message;
 #[cfg(all(feature = "auth", unix))]
 mod loopback;
 mod options;
@@ -82,6 +83,7 @@ pub use http_client::{
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
+pub use log_message::LogMessage;
 pub use options::ClientOptions;
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};

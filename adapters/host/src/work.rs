@@ -14,7 +14,7 @@ use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, RequestContext};
 
-use crate::LateSender;
+use crate::{LateSender, LogMessage};
 
 const BUSY: &str = "The server works on too many calls; try again later";
 const NOT_STARTED: &str = "The server could not begin to work on the call; try again later";
@@ -309,7 +309,7 @@ impl<S: 'static> Job<S> {
     }
 
     /// Sends `notifications/message`, see [`LateSender::log`]. Dropped while the channel is full.
-    pub fn log(&self, level: LoggingLevel, message: impl Into<String>) {
+    pub fn log(&self, level: LoggingLevel, message: impl Into<LogMessage>) {
         let _ = self.late.log(self.token(), level, message);
     }
 

@@ -72,7 +72,7 @@ pub use body::Body;
 pub use handle::Handle;
 pub use mcp_sansio;
 pub use mcp_sansio_host::{
-    Job, LateReceiver, LateSendError, LateSender, NewWork, Work, WorkFuture, channel, channel_of,
+    Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel, channel_of,
 };
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]

@@ -11,7 +11,7 @@ use mcp_sansio::service::{
     Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, Resource, Service,
     Tool,
 };
-use mcp_sansio_host::{LateReceiver, LateSender, channel};
+use mcp_sansio_host::{LateReceiver, LateSender, LogMessage, channel};
 use mcp_sansio_http::endpoint::{Access, App, StreamId};
 
 fn job(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -201,6 +201,15 @@ fn the_channel_reaches_the_streams() {
     assert_eq!(said[1]["params"]["data"], "of a request");
     assert_eq!(said[2]["result"]["contents"][0]["text"], "read");
 
+    // As a gateway passes on what another server has logged.
+    let facts = || LogMessage::from(mcp_sansio::json::Raw::constant(r#"{"rows":3}"#)).logger("db");
+    let (stream, token) = open(&mut web, "resources/read", json!({"uri": "t://later"}));
+    late.log(token, LoggingLevel::Error, facts()).unwrap();
+    late.announce(LoggingLevel::Error, facts()).unwrap();
+    late.answer_read(token, "t://later", |_, read| read.text("read")).unwrap();
+    give(&mut web, &mut receiver);
+    let expected = json!({"level": "error", "logger": "db", "data": {"rows": 3}});
+    assert_eq!([&web.pull(stream).json()[0]["params"], &web.pull(own).json()[0]["params"]], [&expected; 2]);
     late.announce(LoggingLevel::Error, "of none").unwrap();
     late.publish(ServerChange::Tools).unwrap();
     give(&mut web, &mut receiver);

@@ -324,11 +324,14 @@ fn announced() {
     assert_eq!(web.say(&sessions[1], &common::request("2025-11-25", 2, "logging/setLevel", level)).status, 200);
     let announce = |web: &mut Web, level, text: &str| {
         let Web { endpoint, service, world, .. } = web;
-        endpoint.announce(&App::new(service, world), level, text);
+        let sent = endpoint.log(&App::new(service, world), None, level, Some("fire"), text);
+        assert_eq!(sent, NotifyStatus::Sent);
         assert!(streams.iter().any(|stream| web.is_ready(*stream)));
         let mut all = streams.iter().map(|stream| web.pull(*stream).json());
-        [all.next().unwrap(), all.next().unwrap()]
-            .map(|messages| messages.iter().map(|m| m["params"]["data"].clone()).collect::<Vec<_>>())
+        [all.next().unwrap(), all.next().unwrap()].map(|messages| {
+            assert!(messages.iter().all(|m| m["params"]["logger"] == "fire"), "{messages:?}");
+            messages.iter().map(|m| m["params"]["data"].clone()).collect::<Vec<_>>()
+        })
     };
     assert_eq!(announce(&mut web, LoggingLevel::Error, "it burns"), [["it burns"], ["it burns"]]);
     assert_eq!(announce(&mut web, LoggingLevel::Info, "all is well"), [vec![json!("all is well")], vec![]]);

@@ -1,6 +1,7 @@
 //! Messages about a request after its POST was handled: late answers, progress, log messages, and messages of
 //! handlers that run again. All of them go to the request's own stream.
 
+use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
 use mcp_sansio::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource};
@@ -122,22 +123,46 @@ impl<'m> Endpoint<'m> {
         told.unwrap_or(NotifyStatus::Stale)
     }
 
-    /// Sends `notifications/message` for a request that was put off, if its client wants messages of that level.
+    /// Sends `notifications/message` for a request that was put off, or for none: then to each session that has a stream for
+    /// it. Only to clients that want messages of that level
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
     ///
     /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
     /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
     pub fn log<S>(
         &mut self,
         app: &App<'_, S>,
-        token: RequestToken,
+        token: Option<RequestToken>,
         level: LoggingLevel,
+        logger: Option<&str>,
         message: impl core::fmt::Display,
     ) -> NotifyStatus {
         let about = app.service.about();
-        let told = self.on_stream_of(token, |server, _, out| {
-            server.log(about, Some(token), level, None, format_args!("{message}"), out)
-        });
-        told.unwrap_or(NotifyStatus::Stale)
+        self.log_with(token, &mut |server, out| server.log(about, token, level, logger, format_args!("{message}"), out))
+    }
+
+    /// Does the same as [`log`](Endpoint::log) with any JSON as `data`.
+    pub fn log_data<S>(
+        &mut self,
+        app: &App<'_, S>,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        logger: Option<&str>,
+        data: Raw<'_>,
+    ) -> NotifyStatus {
+        let about = app.service.about();
+        self.log_with(token, &mut |server, out| server.log_data(about, token, level, logger, data, out))
+    }
+
+    fn log_with(
+        &mut self,
+        token: Option<RequestToken>,
+        log: &mut dyn FnMut(&mut Server<'m>, &mut dyn Out) -> NotifyStatus,
+    ) -> NotifyStatus {
+        match token {
+            Some(token) => self.on_stream_of(token, |server, _, out| log(server, out)).unwrap_or(NotifyStatus::Stale),
+            None => self.log_to_all(log),
+        }
     }
 
     /// Calls `act` with the server and the stream of a request, for work that [`answer`](Endpoint::answer) and

@@ -1,12 +1,12 @@
 //! Notifications that belong to no request.
 
-use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Scope, Server, ServerChange};
+use mcp_sansio::server::{NotifyStatus, Scope, Server, ServerChange};
+use mcp_sansio::sink::Out;
 
+use super::Endpoint;
 use super::events::StreamOut;
 use super::session::Sessions;
 use super::stream::{Purpose, Streams};
-use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
     /// Sends a change, once, to each session and each listen that wants it
@@ -23,10 +23,12 @@ impl<'m> Endpoint<'m> {
         });
     }
 
-    /// Sends a log message that belongs to no request, to each session that wants messages of that level and has
-    /// a stream for it
-    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
-    pub fn announce<S>(&mut self, app: &App<'_, S>, level: LoggingLevel, message: &str) {
+    /// Sends a log message that belongs to no request, to each session that wants it and has a stream for it.
+    pub(crate) fn log_to_all(
+        &mut self,
+        log: &mut dyn FnMut(&mut Server<'m>, &mut dyn Out) -> NotifyStatus,
+    ) -> NotifyStatus {
+        let mut sent = NotifyStatus::NotAsked;
         for slot in 0..self.streams.slots().len() as u16 {
             let Some(stream) = self.streams.at(slot) else { continue };
             let route = stream.route;
@@ -37,11 +39,14 @@ impl<'m> Endpoint<'m> {
             let held = server.streaming(route).is_some();
             let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), slot, held);
             // A client that does not read misses the message.
-            let _ = server.log(app.service.about(), None, level, None, format_args!("{message}"), &mut out);
+            if log(server, &mut out) == NotifyStatus::Sent {
+                sent = NotifyStatus::Sent;
+            }
             server.swap_peer(&mut session.peer, Scope(0));
             drop(out);
             self.streams.stir(slot);
         }
+        sent
     }
 }
 

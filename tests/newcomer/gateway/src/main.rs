@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use mcp_sansio::client::views::ListToolsResult;
 use mcp_sansio::client::{ClientInfo, PendingId, Request, SubscriptionFilter};
+use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, Service};
 use mcp_sansio_smol::client::{Child, Client, ClientError, Events, OwnedEvent, SubscriptionEvent, events};
-use mcp_sansio_smol::{LateSender, OwnedTool, OwnedTools, Serve, Work, channel};
+use mcp_sansio_smol::{LateSender, LogMessage, OwnedTool, OwnedTools, Serve, Work, channel};
 use smol::stream::StreamExt;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("gateway", "0.1.0");
@@ -63,9 +64,17 @@ async fn follow(mut events: Events, routes: Routes, late: LateSender<State>) {
                 (progress.total, progress.message) = (total.map(Into::into), message.as_deref());
                 let _ = late.progress(token, progress);
             }
-            OwnedEvent::Log { token: Some(token), level, data, .. } => {
-                let Some(token) = ours(token) else { continue };
-                let _ = late.log(token, level.unwrap_or(LoggingLevel::Info), data);
+            OwnedEvent::Log { token, level, logger, data } => {
+                let Ok(data) = Raw::parse(data.as_bytes()) else { continue };
+                let (mut message, level) = (LogMessage::from(data), level.unwrap_or(LoggingLevel::Info));
+                if let Some(logger) = logger {
+                    message = message.logger(logger);
+                }
+                let _ = match token.map(ours) {
+                    Some(Some(token)) => late.log(token, level, message),
+                    Some(None) => continue,
+                    None => late.announce(level, message), // of no request, or of one that the server does not name
+                };
             }
             _ => {}
         }
