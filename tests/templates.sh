@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and tests each package of examples/templates as its user would, with the packages that `.ci/run package` has
-# packed: what is missing in one of them fails here.
+# packed: what is missing in one of them fails here. Each is first copied out of the clone, as its README says; that of `cli` is built with
+# the crates of the clone.
 #   tests/templates.sh [NAME..]     default: all
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,10 +27,22 @@ done
 cmp examples/firmware/serial.sh examples/templates/pico/serial.sh
 
 export CARGO_TARGET_DIR=$work/target
+far=$(mktemp -d)
+trap 'rm -rf "$far"' EXIT
 for template in "$@"; do
   echo "templates: $template"
+  copy=$(grep -o 'examples/templates/copy.sh [a-z-]* ~/[a-z]*' "examples/templates/$template/README.md")
+  HOME=$far bash -c "$copy"
+  copied=$far/${copy##*/}
+  if grep -n '^mcp-sansio' "$copied/Cargo.toml" | grep -v 'path = "/'; then echo "not placed by $copy" >&2; exit 1; fi
+  if [ "$template" = cli ]; then
+    cp Cargo.lock "$copied"
+    (cd "$copied" && cargo run -q -- count README.md)
+  fi
   rm -rf "${work:?}/$template"
   cp -a "examples/templates/$template" "$work"
+  # As it is when the crates are published.
+  sed -i 's/, path = "[^"]*"//' "$work/$template/Cargo.toml"
   # Templates have no lock file: who copies one gets the newest versions. The gate takes those of the examples, which are
   # on this machine and stay the same.
   if [ "$template" = pico ]; then lock=examples/firmware/pico/Cargo.lock; else lock=Cargo.lock; fi
