@@ -62,7 +62,8 @@ pub struct LineServer<'m, O> {
 
 #[cfg(feature = "alloc")]
 impl<O: Out> LineServer<'static, O> {
-    /// Makes a connection whose buffers grow up to limits. A second `initialize` is answered like the first one, see
+    /// Makes a connection whose buffers grow up to limits; that of `out` is the one of its
+    /// [`GrowingStorage`](crate::sink::GrowingStorage). A second `initialize` is answered like the first one, see
     /// [`reinitializing`](Server::reinitializing): behind a gateway, several clients share the line of one process.
     #[must_use]
     pub fn growing(limits: crate::server::MessageLimits, out: O) -> Self {

@@ -116,7 +116,7 @@ pub trait Out: Sink {
     fn capacity(&self) -> usize;
 }
 
-/// Byte storage for [`LineSink`]: a slice, a `Vec`, `heapless::Vec` or `bytes::BytesMut`.
+/// Byte storage for [`LineSink`]: a slice, [`GrowingStorage`], `heapless::Vec`; without a limit a `Vec` or `bytes::BytesMut`.
 pub trait Storage {
     /// Returns the bytes in the storage.
     fn bytes(&self) -> &[u8];
@@ -175,6 +175,58 @@ impl Storage for SliceStorage<'_> {
     }
 }
 
+/// Storage that takes memory from the allocator when it is needed, up to a limit, and gives it back when all of it was sent.
+#[cfg(feature = "alloc")]
+#[derive(Debug)]
+pub struct GrowingStorage {
+    bytes: alloc::vec::Vec<u8>,
+    limit: usize,
+}
+
+/// Bytes that an empty [`GrowingStorage`] keeps.
+#[cfg(feature = "alloc")]
+const KEPT: usize = 16 << 10;
+
+#[cfg(feature = "alloc")]
+impl GrowingStorage {
+    /// Makes empty storage for at most `limit` bytes that wait to be sent.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        GrowingStorage { bytes: alloc::vec::Vec::new(), limit }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Storage for GrowingStorage {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        let (len, capacity) = (self.bytes.len(), self.bytes.capacity());
+        let Some(needed) = len.checked_add(bytes.len()).filter(|needed| *needed <= self.limit) else { return false };
+        if needed > capacity {
+            // Twice as many, as a vector does, but not beyond the limit.
+            self.bytes.reserve_exact(capacity.saturating_mul(2).clamp(needed, self.limit) - len);
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+    fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+    fn drop_front(&mut self, n: usize) {
+        Storage::drop_front(&mut self.bytes, n);
+        if self.bytes.is_empty() {
+            self.bytes.shrink_to(KEPT);
+        }
+    }
+    fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+/// Without a limit: for one who sends all pending bytes before more is read. Else a peer that does not read, or a handler that
+/// sends much, fills the memory: use [`GrowingStorage`].
 #[cfg(feature = "alloc")]
 impl Storage for alloc::vec::Vec<u8> {
     fn bytes(&self) -> &[u8] {
@@ -221,6 +273,7 @@ impl<const N: usize> Storage for heapless::Vec<u8, N> {
     }
 }
 
+/// Without a limit, as a `Vec`.
 #[cfg(feature = "bytes")]
 impl Storage for bytes::BytesMut {
     fn bytes(&self) -> &[u8] {
@@ -547,6 +600,28 @@ mod tests {
         let mut small = LineSink::new(heapless::Vec::<u8, 8>::new());
         let long = whole(&mut small, MessageKind::Result, |out| out.put(b"12345678"));
         assert_eq!((long, small.pending()), (Err(FullError::Never), &b""[..]));
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn what_grows_has_a_limit_and_gives_memory_back() {
+        const LIMIT: usize = 4 * KEPT;
+        let mut out = LineSink::new(GrowingStorage::new(LIMIT));
+        assert_eq!((out.room(), out.capacity(), out.storage.bytes.capacity()), (LIMIT - 1, LIMIT - 1, 0));
+        let text = [b'x'; 1000];
+        let mut messages = 0;
+        while whole(&mut out, MessageKind::Result, |out| out.put(&text)).is_ok() {
+            messages += 1;
+        }
+        assert_eq!((messages, out.pending().len()), (LIMIT / 1001, LIMIT / 1001 * 1001));
+        assert_eq!(out.storage.bytes.capacity(), LIMIT);
+        assert_eq!(whole(&mut out, MessageKind::Result, |out| out.put(&text)), Err(FullError::Now));
+        out.sent(1001);
+        whole(&mut out, MessageKind::Result, |out| out.put(&text)).unwrap();
+        out.sent(LIMIT);
+        assert!(out.pending().is_empty() && out.storage.bytes.capacity() <= KEPT);
+        let long = whole(&mut out, MessageKind::Result, |out| out.put(&[b'x'; LIMIT]));
+        assert_eq!((long, out.pending()), (Err(FullError::Never), &b""[..]));
     }
 
     /// A writer may fail for its own reason, such as a `Display` that fails.
