@@ -19,7 +19,7 @@
 pub use crate::frame::NextStep;
 use crate::frame::{LineBuffer, LineStatus};
 use crate::server::{
-    Millis, NotifyStatus, Progress, PullStatus, RequestToken, RespondError, Server, ServerChange, WINDOWS,
+    Millis, NotifyStatus, Progress, PullStatus, RequestToken, RespondError, Server, ServerChange, ServerId, WINDOWS,
 };
 use crate::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource, Service};
 use crate::sink::{FullError, LineSink, Out, Storage};
@@ -267,6 +267,11 @@ impl<'m, O: Out> LineServer<'m, O> {
     /// Sets the time and ends questions whose deadline has passed, see [`Server::expire`].
     pub fn expire(&mut self, now: Millis) {
         self.server.expire(now);
+    }
+
+    /// Returns the identity of the connection, see [`Server::id`].
+    pub const fn id(&self) -> ServerId {
+        self.server.id()
     }
 
     /// Returns the server.

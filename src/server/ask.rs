@@ -128,7 +128,7 @@ impl Server<'_> {
             (None, Some(error)) => (error, REFUSED),
             (None, None) => return Ok(()),
         };
-        let owner = u32::from(token.slot);
+        let owner = u32::from(token.slot());
         let answer = payload.as_bytes();
         if !self.has_ask_share(answer.len()) || self.asks.push(owner, ANSWER, question | refused, &[answer]).is_err() {
             if !self.over_http {
@@ -219,7 +219,7 @@ impl Server<'_> {
 
     pub(crate) fn forget_asks(&mut self, token: RequestToken) {
         if ASKS {
-            self.asks.remove(|record| record.owner == u32::from(token.slot));
+            self.asks.remove(|record| record.owner == u32::from(token.slot()));
         }
     }
 

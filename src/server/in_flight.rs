@@ -1,6 +1,7 @@
 //! Requests in flight: a table of slots, the tokens for them, and the state of each request.
 
 use super::ask::{ASKS, Ended};
+use super::id::RequestToken;
 use super::request::{IncomingRequest, Negotiated};
 use super::streamed_reply::{StreamedReply, WINDOWS};
 use super::subscriptions::RecordChange;
@@ -18,32 +19,6 @@ pub const ID_MAX: usize = 64;
 /// The error for a request without a free slot.
 pub(crate) const OVERLOADED: RpcError<'static> =
     RpcError::internal("Overloaded: too many requests in flight").refusing();
-
-/// A token for a request in flight. It is small and `Copy`: keep it, send it to another task, answer later.
-///
-/// The token of a request that was answered or cancelled is *stale*: every use of it is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct RequestToken {
-    pub(crate) slot: u16,
-    pub(crate) generation: u32,
-}
-
-#[cfg(feature = "extensions")]
-impl RequestToken {
-    /// Returns the token as a number, to be kept as bytes.
-    #[must_use]
-    pub const fn to_bits(self) -> u64 {
-        (self.slot as u64) << u32::BITS | self.generation as u64
-    }
-
-    /// Makes the token from the number of [`to_bits`](RequestToken::to_bits). Of any other number it is the token of another
-    /// request, or a stale one.
-    #[must_use]
-    pub const fn from_bits(bits: u64) -> Self {
-        RequestToken { slot: (bits >> u32::BITS) as u16, generation: bits as u32 }
-    }
-}
 
 /// The number of a connection, a session or a single POST. A request id and a progress token are unique in one scope
 /// only.
@@ -154,7 +129,8 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
 /// The place of one request in flight. Lend the [`Server`] as many as it may have in flight.
 #[derive(Debug)]
 pub struct RequestSlot {
-    generation: u32,
+    /// That of its request; `None` when it is free.
+    token: Option<RequestToken>,
     state: RequestState,
     pub(crate) scope: Scope,
     /// The number of [`Server::set_route`].
@@ -180,7 +156,7 @@ pub struct RequestSlot {
 impl RequestSlot {
     /// A free slot.
     pub const FREE: RequestSlot = RequestSlot {
-        generation: 0,
+        token: None,
         state: RequestState::Free,
         scope: Scope(0),
         route: 0,
@@ -343,7 +319,14 @@ impl RequestSlot {
 
     fn free(&mut self) {
         self.change("close", RequestState::Free);
-        self.generation = self.generation.wrapping_add(1);
+        self.token = None;
+    }
+
+    /// Ends the request that a server which is gone has left here.
+    pub(super) fn clear(&mut self) {
+        if self.is_live() {
+            self.free();
+        }
     }
 }
 
@@ -382,12 +365,11 @@ impl Server<'_> {
     }
 
     pub(crate) fn slot(&self, token: RequestToken) -> Option<&RequestSlot> {
-        self.slots.get(usize::from(token.slot)).filter(|slot| slot.is_live() && slot.generation == token.generation)
+        self.slots.get(usize::from(token.slot())).filter(|slot| slot.token == Some(token))
     }
 
     pub(crate) fn slot_mut(&mut self, token: RequestToken) -> Option<&mut RequestSlot> {
-        let slot = self.slots.get_mut(usize::from(token.slot))?;
-        (slot.is_live() && slot.generation == token.generation).then_some(slot)
+        self.slots.get_mut(usize::from(token.slot())).filter(|slot| slot.token == Some(token))
     }
 
     /// Returns the first request for which `which` returns `true`, from a slot of the table on.
@@ -395,8 +377,7 @@ impl Server<'_> {
         if self.live == 0 {
             return None;
         }
-        let found = self.slots.iter().enumerate().skip(from).find(|(_, slot)| slot.is_live() && which(slot));
-        found.map(|(number, slot)| RequestToken { slot: number as u16, generation: slot.generation })
+        self.slots.iter().skip(from).find(|slot| slot.is_live() && which(slot))?.token
     }
 
     /// Returns the request with this id in the present scope. Ids are compared by value, see
@@ -419,8 +400,7 @@ impl Server<'_> {
     /// Returns the request in a slot of the table, for a walk over all slots.
     #[must_use]
     pub fn token_at(&self, number: usize) -> Option<RequestToken> {
-        let slot = self.slots.get(number).filter(|slot| slot.is_live())?;
-        Some(RequestToken { slot: number as u16, generation: slot.generation })
+        self.slots.get(number)?.token
     }
 
     /// Returns a request whose handler can run again: call [`resume`](crate::service::Service::resume) with the sink
@@ -433,7 +413,7 @@ impl Server<'_> {
     /// For transports with many sinks: a full one must not keep the others waiting.
     #[must_use]
     pub fn ready_from(&self, first: usize) -> Option<(usize, RequestToken)> {
-        self.first(first, RequestSlot::is_ready).map(|token| (usize::from(token.slot), token))
+        self.first(first, RequestSlot::is_ready).map(|token| (usize::from(token.slot()), token))
     }
 
     /// Sets the number that requests get from here on, for [`route`](Server::route). Over HTTP: the exchange that
@@ -505,8 +485,9 @@ impl Server<'_> {
         (slot.method, slot.revision, slot.client, slot.level) =
             (request.method, terms.revision, terms.client, terms.level);
         slot.change("admit", RequestState::Open);
+        slot.token = Some(self.tokens.take(number));
         self.live += 1;
-        Some(RequestToken { slot: number, generation: slot.generation })
+        slot.token
     }
 
     /// Answers a request with `result`, a JSON object. In 2026-07-28 adds `resultType` if it is missing, and for

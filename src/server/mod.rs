@@ -11,6 +11,7 @@
 mod admission;
 pub(crate) mod ask;
 mod batch;
+mod id;
 mod in_flight;
 pub(crate) mod notify;
 mod peer;
@@ -24,7 +25,8 @@ pub(crate) mod topics;
 pub use admission::{ServerOptions, TransportChecks};
 pub(crate) use ask::ASKS;
 pub use batch::BatchOut;
-pub use in_flight::{ID_MAX, RequestSlot, RequestToken, Scope};
+pub use id::{RequestToken, ServerId};
+pub use in_flight::{ID_MAX, RequestSlot, Scope};
 pub(crate) use in_flight::{IdText, OVERLOADED, is_complete};
 #[cfg(feature = "alloc")]
 pub use notify::OwnedServerChange;
@@ -119,6 +121,7 @@ pub struct Server<'m> {
     /// See [`Server::set_most_in_flight`].
     pub(crate) most_in_flight: u16,
     live: u16,
+    pub(crate) tokens: id::Tokens,
     pub(crate) slots: Slots<'m, RequestSlot>,
 }
 
@@ -210,9 +213,11 @@ impl core::error::Error for RespondError {}
 impl<'m> Server<'m> {
     /// Makes a server with at most as many requests in flight as there are `slots`. Without stores its handlers
     /// cannot ask, it keeps no subscriptions, and it cannot decode text with escapes: lend it the stores that it
-    /// needs.
+    /// needs. Requests that another server has left in the slots are dropped.
     #[must_use]
     pub fn new(slots: impl Into<Slots<'m, RequestSlot>>) -> Self {
+        let mut slots = slots.into();
+        slots.iter_mut().for_each(RequestSlot::clear);
         Server {
             peer: Peer::NEW,
             scope: Scope(0),
@@ -235,7 +240,8 @@ impl<'m> Server<'m> {
             next_id: 1,
             most_in_flight: u16::MAX,
             live: 0,
-            slots: slots.into(),
+            tokens: id::Tokens::new(&slots),
+            slots,
         }
     }
 
@@ -430,6 +436,12 @@ impl Server<'_> {
             self.no_id(),
             &RpcError::invalid_request("Invalid request: the message is too long").refusing(),
         )
+    }
+
+    /// Returns the identity of the server, to be compared with [`RequestContext::server`](crate::service::RequestContext::server).
+    #[must_use]
+    pub const fn id(&self) -> ServerId {
+        self.tokens.id
     }
 
     /// Returns the facts about the client.

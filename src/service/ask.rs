@@ -68,7 +68,7 @@ impl<'a> RequestContext<'a> {
             AskVia::Stays { keep, live, .. } => (keep, live.is_some()),
             AskVia::Closed => return Err(cannot_ask("an answer that was put off cannot be suspended")),
         };
-        let owner = u32::from(self.token.slot);
+        let owner = u32::from(self.token.slot());
         let first = (!again).then_some((self.params, self.principal));
         if keep_ask(*keep, owner, first, state, &[]).is_err() {
             keep.drop_all(owner);
@@ -228,7 +228,7 @@ impl<'a> RequestContext<'a> {
         if self.slot.round().is_some_and(|round| round.number >= ROUNDS_MAX) {
             return Err(wrong_ask("The handler asks again and again"));
         }
-        let owner = u32::from(self.token.slot);
+        let owner = u32::from(self.token.slot());
         let first = live.is_none().then_some((self.params, self.principal));
         if keep_ask(*keep, owner, first, state, questions).is_err() {
             keep.drop_all(owner);
@@ -246,7 +246,7 @@ impl<'a> RequestContext<'a> {
     }
 
     fn kept_answer(&self, live: records::RecordIter<'a>, key: &str) -> Option<InputResponse<'a>> {
-        let owner = u32::from(self.token.slot);
+        let owner = u32::from(self.token.slot());
         let mut mine = live.filter(|record| record.owner == owner);
         let question = mine.clone().find(|record| record.kind == KEY && record.data == key.as_bytes())?.tag;
         let answer = mine.find(|record| record.kind == ANSWER && record.tag & !REFUSED == question);

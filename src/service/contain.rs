@@ -93,6 +93,7 @@ impl RequestContext<'_> {
             out: &mut *self.out,
             slot: &mut *self.slot,
             token: self.token,
+            server: self.server,
             params: self.params,
             members: self.members,
             state: self.state,

@@ -11,7 +11,7 @@ use crate::rpc::{RequestMembers, begin};
 use crate::server::notify::{least_level, notify_log, notify_progress};
 use crate::server::{
     AssociatedData, Caching, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Seal,
-    ServerInfo, StreamBody, is_complete, respond_failure,
+    ServerId, ServerInfo, StreamBody, is_complete, respond_failure,
 };
 use crate::sink::{FullError, MessageKind, Out, Writer, whole};
 use crate::trace_context::TraceContext;
@@ -147,6 +147,7 @@ pub struct RequestContext<'a> {
     pub(crate) out: &'a mut dyn Out,
     pub(crate) slot: &'a mut RequestSlot,
     pub(crate) token: RequestToken,
+    pub(crate) server: ServerId,
     pub(crate) params: Option<Raw<'a>>,
     pub(crate) members: &'a RequestMembers<'a>,
     pub(crate) state: &'a [u8],
@@ -224,7 +225,15 @@ impl<'a> RequestContext<'a> {
         self.principal
     }
 
-    /// Returns the session of the request, to be compared with that of a [notification](super::NotificationContext).
+    /// Returns the server that handles the request: the connection, in a program with several. Compare it with
+    /// [`LineServer::id`](crate::line_server::LineServer::id) and [`Server::id`](crate::server::Server::id). Over HTTP it is
+    /// the endpoint, whose sessions differ by [`scope`](RequestContext::scope).
+    pub const fn server(&self) -> ServerId {
+        self.server
+    }
+
+    /// Returns the session of the request, to be compared with that of a [notification](super::NotificationContext). It is
+    /// unique within one [server](RequestContext::server).
     pub const fn scope(&self) -> Scope {
         self.slot.scope
     }

@@ -71,7 +71,7 @@ use crate::revision::{Revision, Revisions};
 use crate::rpc::{RequestMembers, begin};
 use crate::server::topics::{ListenTopics, TopicNews};
 use crate::server::{
-    Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, TransportChecks,
+    Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, TransportChecks,
     respond_failure,
 };
 use crate::sink::{FullError, MessageKind, Out, whole};
@@ -560,7 +560,8 @@ impl<S> Service<'_, S> {
             about: &self.about,
             out: &mut *out,
             slot: &mut slot,
-            token: RequestToken { slot: u16::MAX, generation: 0 },
+            token: RequestToken::NONE,
+            server: ServerId::NONE,
             params: None,
             members: &RequestMembers::NONE,
             state: &[],

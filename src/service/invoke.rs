@@ -61,7 +61,7 @@ impl<S> Service<'_, S> {
             return Err(FullError::Now);
         }
         server.withdraw_questions(token, out)?;
-        let owner = u32::from(token.slot);
+        let owner = u32::from(token.slot());
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
         let (has_slot, next_id) = (server.can_ask_again(), server.next_id);
@@ -407,7 +407,7 @@ fn keep_questions(server: &mut Server<'_>, token: RequestToken, old: usize, ran:
     server.asks.remove(|record| {
         seen += 1;
         let stays = if is_suspended { record.kind != STATE } else { matches!(record.kind, PARAMS | PRINCIPAL) };
-        seen <= old && record.owner == u32::from(token.slot) && !stays
+        seen <= old && record.owner == u32::from(token.slot()) && !stays
     });
     Ok(())
 }

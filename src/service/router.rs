@@ -18,7 +18,7 @@ use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
     ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
-    ServerOptions, TransportChecks, respond_failure,
+    ServerId, ServerOptions, TransportChecks, respond_failure,
 };
 use crate::sink::{FullError, Out};
 
@@ -57,6 +57,8 @@ pub struct NotificationContext<'a> {
     pub method: Text<'a>,
     /// The `params`, unchanged.
     pub params: Option<Raw<'a>>,
+    /// The server that it came to, see [`RequestContext::server`](super::RequestContext::server).
+    pub server: ServerId,
     /// The session, see [`RequestContext::scope`](super::RequestContext::scope). Over stdio and in 2026-07-28 it is always
     /// the same.
     pub scope: Scope,
@@ -274,7 +276,8 @@ impl<S> Service<'_, S> {
             Some(ServerEvent::Notification { method, params }) => {
                 let principal = origin.principal;
                 if let Some(notified) = self.notified {
-                    let notification = NotificationContext { method, params, scope: server.scope(), principal };
+                    let (server, scope) = (server.id(), server.scope());
+                    let notification = NotificationContext { method, params, server, scope, principal };
                     self.run_contained(|| notified(state, &notification));
                 }
             }

@@ -60,7 +60,7 @@ impl Layout {
         };
         const BROKEN: RpcError<'static> =
             RpcError::invalid_params("Invalid params: requestState is not valid for this server or has expired");
-        let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
+        let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot()))) else {
             return Err(BROKEN);
         };
         let bound = bound(slot.method, members, principal, server.now);
@@ -101,11 +101,12 @@ impl<S> Service<'_, S> {
             scratch,
             seal,
             slots,
+            tokens,
             #[cfg(feature = "alloc")]
             published,
             ..
         } = server;
-        let slot = slots.get_mut(usize::from(token.slot))?;
+        let slot = slots.get_mut(usize::from(token.slot()))?;
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
@@ -114,6 +115,7 @@ impl<S> Service<'_, S> {
             out,
             slot,
             token,
+            server: tokens.id,
             params: asked.params,
             members: asked.members,
             state,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{MessageLimits, Progress, RequestToken, RpcError, Server};
+use mcp_sansio::server::{MessageLimits, NotifyStatus, Progress, RequestToken, RespondError, RpcError, Server};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, Service, Tool};
 use mcp_sansio::sink::{LineSink, Sink};
 use mcp_sansio_host::{LateReceiver, LateSender, LateTarget, channel};
@@ -201,4 +201,48 @@ fn an_answer_waits_while_less_than_half_of_its_stream_is_free() {
     assert_eq!(web.answer(stream)["result"]["content"][0]["text"], "at last");
     // A stream that is gone is no reason to wait.
     assert!(!is_crowded(&mut web));
+}
+
+/// Two endpoints, with the same requests: what is said for a request of the other one is dropped.
+#[test]
+fn an_endpoint_refuses_the_tokens_of_another_one() {
+    let [mut web, mut other] = [(); 2].map(|()| Web::new(EndpointLimits::default()));
+    let ours =
+        [web.request("tools/call", "later"), web.request("demo/other", ""), web.request("tools/call", "suspend")];
+    let theirs = [("tools/call", "later"), ("demo/other", ""), ("tools/call", "suspend")]
+        .map(|(method, tool)| other.request(method, tool).0);
+    for ((token, _), other) in ours.iter().zip(theirs) {
+        assert_ne!(*token, other);
+        // Through the endpoint.
+        let app = &mut App::new(&web.service, &mut web.tokens);
+        let endpoint = &mut web.endpoint;
+        let never = |_: &mut Tokens, _: &mut Call<'_>| panic!("it must not run");
+        assert_eq!(endpoint.answer(app, other, never), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer_read(app, other, "a://b", |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer_prompt(app, other, |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer_complete(app, other, "", |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer_other(app, other, |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.resume(app, other), Err(RespondError::Stale));
+        assert_eq!(endpoint.progress(other, Progress::new(1)), NotifyStatus::Stale);
+        assert_eq!(endpoint.log(app, Some(other), LoggingLevel::Error, None, "no"), NotifyStatus::Stale);
+        assert!(!endpoint.is_suspended(other) && endpoint.stream_of(other).is_none());
+        assert!(endpoint.with_stream_of(other, |_, _| ()).is_none());
+        // Through the channel.
+        let late = web.late.clone();
+        late.progress(other, Progress::new(1)).unwrap();
+        late.log(other, LoggingLevel::Error, "no").unwrap();
+        late.answer(other, never).unwrap();
+        late.answer_read(other, "a://b", |_, _| panic!("no")).unwrap();
+        late.answer_prompt(other, |_, _| panic!("no")).unwrap();
+        late.answer_complete(other, "", |_, _| panic!("no")).unwrap();
+        late.answer_other(other, |_, _| panic!("no")).unwrap();
+        late.resume(other, |_| panic!("no")).unwrap();
+        late.fail(other, &RpcError::internal("no")).unwrap();
+        assert!(web.give());
+    }
+    for (_, stream) in ours {
+        assert_eq!(web.messages(stream), (vec![], false));
+    }
+    web.late.answer(ours[0].0, |_, call| call.text("ours")).unwrap();
+    assert_eq!(web.answer(ours[0].1)["result"]["content"][0]["text"], "ours");
 }

@@ -388,6 +388,61 @@ fn the_channel_has_room_for_so_much_and_for_each_answer() {
     let _ = rig.gate.send(());
 }
 
+/// A second connection with the same requests: what the channel or the work of the first one says for them is dropped.
+#[test]
+fn late_messages_for_another_connection_are_dropped() {
+    let [mut rig, mut other] = [(); 2].map(|()| Rig::new(2, |work| work));
+    rig.call(1, "brew");
+    other.call(1, "brew");
+    assert_eq!(
+        (rig.next()["method"].as_str(), other.next()["method"].as_str()),
+        (Some("notifications/progress"), Some("notifications/progress"))
+    );
+    let [token, stranger] = [&mut rig, &mut other].map(|rig| rig.lines.server().token_at(0).unwrap());
+    assert_ne!(token, stranger);
+    let late = rig.state.work.late().clone();
+    late.progress(stranger, Progress::new(2)).unwrap();
+    late.log(stranger, LoggingLevel::Error, "no").unwrap();
+    late.answer(stranger, |_, _| panic!("it must not run")).unwrap();
+    late.resume(stranger, |_| panic!("it must not run")).unwrap();
+    late.fail(stranger, &RpcError::internal("no")).unwrap();
+    // That is the work of the other connection.
+    rig.state.work.cancel(stranger);
+    rig.run();
+    assert_eq!(rig.lines.pending(), b"");
+    late.progress(token, Progress::new(2)).unwrap();
+    assert_eq!(rig.next()["params"]["progress"], 2);
+    rig.gate.send(()).unwrap();
+    assert_eq!(rig.text(), ("coffee".into(), false));
+    other.gate.send(()).unwrap();
+    assert_eq!(other.text(), ("coffee".into(), false));
+}
+
+/// One place for work, of two connections: each cancels its own.
+#[test]
+fn work_of_two_connections_in_one_place() {
+    let mut rig = Rig::new(2, |work| work);
+    let mut lines = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+    rig.call(1, "wait");
+    std::mem::swap(&mut rig.lines, &mut lines);
+    let client = json!({"name": "t", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    rig.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    rig.next();
+    rig.call(1, "wait");
+    assert_eq!((rig.state.work.running(), rig.lines.pending()), (2, &b""[..]));
+    let (first, second) = (lines.server().token_at(0).unwrap(), rig.lines.server().token_at(0).unwrap());
+    assert_ne!(first, second);
+    rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    rig.run();
+    let until = Instant::now() + Duration::from_secs(20);
+    while rig.state.work.running() != 1 {
+        assert!(Instant::now() < until, "it does not end");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(lines.server().is_open(first) && !rig.lines.server().is_open(second));
+}
+
 fn foreign_token() -> RequestToken {
     let mut lines = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
     static TAKES: [Tool<Option<RequestToken>>; 1] = [Tool::new("t", "Takes a token", |state, call| {

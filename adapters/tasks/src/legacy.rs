@@ -7,11 +7,11 @@ use mcp_sansio::memory::FixedText;
 use mcp_sansio::protocol::code;
 use mcp_sansio::protocol::meta::RELATED_TASK;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::server::{Millis, RpcError, Scope};
+use mcp_sansio::server::{Millis, RpcError};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, InputError, InputRequest, Tool};
 use mcp_sansio::sink::FullError;
 
-use crate::machine::TaskStatus;
+use crate::machine::{Session, TaskStatus};
 use crate::response::{HAS_ENDED, WAS_CANCELLED, write_response};
 use crate::store::{HasTasks, QUESTIONS_MAX, TaskError, TaskToken, Tasks};
 use crate::waiters;
@@ -117,7 +117,7 @@ pub(crate) fn list<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) 
     let tasks = state.tasks_mut();
     tasks.expire(request.now());
     let from = page_start(tasks, request.params())?;
-    let of = (request.principal(), request.scope());
+    let of = (request.principal(), Some((request.server(), request.scope())));
     let mut most = PAGE;
     loop {
         let listed = request.result_as("complete", &mut |result| write_page(tasks, (from, most), of, result));
@@ -143,11 +143,11 @@ pub(crate) fn page_start(tasks: &Tasks<'_>, params: Option<Raw<'_>>) -> Result<u
 pub(crate) fn write_page(
     tasks: &Tasks<'_>,
     (from, most): (usize, usize),
-    (principal, scope): (Option<&str>, Scope),
+    (principal, session): (Option<&str>, Option<Session>),
     result: &mut Object<'_, '_>,
 ) -> Result<(), FullError> {
     let of_page = tasks.tokens().filter(|token| usize::from(token.slot) >= from);
-    let mut own = of_page.filter(|token| tasks.is_own(*token, principal, scope));
+    let mut own = of_page.filter(|token| tasks.is_own(*token, principal, session));
     let out = result.key("tasks");
     out.put(b"[")?;
     for (number, token) in own.by_ref().take(most).enumerate() {

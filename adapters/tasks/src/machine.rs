@@ -3,7 +3,7 @@
 use mcp_sansio::memory::FixedText;
 use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{Millis, Scope};
+use mcp_sansio::server::{Millis, Scope, ServerId};
 
 /// The `status` of a task. See [the schema](https://modelcontextprotocol.io/seps/2663-tasks-extension).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +90,22 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
 /// The `taskId` of a task: 32 hexadecimal digits.
 pub type TaskId = FixedText<32>;
 
+/// The part of a token that changes with each task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Stamp {
+    generation: u32,
+    pub(crate) random: [u8; 4],
+}
+
+/// A connection, or a session of an endpoint.
+pub(crate) type Session = (ServerId, Scope);
+
 /// The place of one task. Lend [`Tasks`](crate::Tasks) as many as there may be tasks, the finished ones that are kept for
 /// their clients included.
 #[derive(Debug)]
 pub struct TaskSlot {
     state: TaskState,
-    pub(crate) generation: u32,
+    pub(crate) stamp: Stamp,
     pub(crate) id: TaskId,
     pub(crate) created: Millis,
     pub(crate) updated: Millis,
@@ -103,8 +113,8 @@ pub struct TaskSlot {
     pub(crate) poll_interval: Option<Millis>,
     pub(crate) revision: Revision,
     pub(crate) client: ClientCapabilities,
-    /// The connection or session that created it.
-    pub(crate) scope: Scope,
+    /// The session that created it.
+    pub(crate) session: Option<Session>,
     /// Its listens do not know the present state yet.
     pub(crate) changed: bool,
     /// The program does not know yet that all its questions are answered.
@@ -117,7 +127,7 @@ impl TaskSlot {
     /// A free slot.
     pub const FREE: TaskSlot = TaskSlot {
         state: TaskState::Free,
-        generation: 0,
+        stamp: Stamp { generation: 0, random: [0; 4] },
         id: TaskId::EMPTY,
         created: 0,
         updated: 0,
@@ -125,7 +135,7 @@ impl TaskSlot {
         poll_interval: None,
         revision: Revision::LATEST,
         client: ClientCapabilities::NONE,
-        scope: Scope(0),
+        session: None,
         changed: false,
         answered: false,
         cancelled: false,
@@ -197,7 +207,7 @@ impl TaskSlot {
 
     pub(crate) fn forget(&mut self) {
         self.change("forget", TaskState::Free, self.updated);
-        self.generation = self.generation.wrapping_add(1);
+        self.stamp.generation = self.stamp.generation.wrapping_add(1);
         (self.changed, self.answered, self.cancelled) = (false, false, false);
     }
 }

@@ -73,7 +73,7 @@ use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
-use mcp_sansio::server::{Millis, RespondError, RpcError, Scope};
+use mcp_sansio::server::{Millis, RespondError, RpcError};
 use mcp_sansio::sink::{MessageKind, whole};
 
 use crate::client::handle::written;
@@ -138,8 +138,7 @@ impl Receiver {
         let answered = match question.kind {
             ServerRequestKind::GetTask => self.tasks.named(params).map(|token| self.show(id, token, link)),
             ServerRequestKind::ListTasks => legacy::page_start(&self.tasks, params).map(|from| {
-                let write =
-                    |out: &mut Object<'_, '_>| legacy::write_page(&self.tasks, (from, PAGE), (None, Scope(0)), out);
+                let write = |out: &mut Object<'_, '_>| legacy::write_page(&self.tasks, (from, PAGE), (None, None), out);
                 reply(id, &write, link)
             }),
             ServerRequestKind::CancelTask => self.tasks.named(params).and_then(|token| {
@@ -227,7 +226,7 @@ impl Receiver {
         let mut options = *options;
         options.ttl = legacy::shorter_ttl(options.ttl, task)?;
         let client = ClientCapabilities::NONE;
-        let owner = Owner { principal: None, revision: Revision::V2025_11_25, client, scope: Scope(0) };
+        let owner = Owner { principal: None, revision: Revision::V2025_11_25, client, session: None };
         self.tasks.create(&options, &owner, now).map_err(store::not_created)
     }
 

@@ -10,12 +10,12 @@ use mcp_sansio::memory::{FixedText, Slots, Store};
 use mcp_sansio::protocol::{ClientCapabilities, code};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
-use mcp_sansio::server::{Millis, RequestToken, RespondError, Scope};
+use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputResponse};
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, whole};
 
 use crate::date::iso_8601;
-use crate::machine::{TaskId, TaskSlot, TaskStatus};
+use crate::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
 use crate::waiters::{self, WAITER};
 
 /// The identifier of the extension.
@@ -65,11 +65,12 @@ pub(crate) const UNKNOWN: RpcError<'static> = RpcError::invalid_params("There is
 /// The message of the error of a task whose result is larger than the memory.
 pub(crate) const TOO_LARGE: &str = "The result is larger than the memory for tasks";
 
-/// A token for a task: small and `Copy`. It is stale when the task is forgotten.
+/// A token for a task: small and `Copy`. It is stale when the task is forgotten, and for every other [`Tasks`]: it has four of the
+/// random bytes of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskToken {
     pub(crate) slot: u16,
-    generation: u32,
+    pub(crate) stamp: Stamp,
 }
 
 /// The options of a new task.
@@ -144,13 +145,13 @@ pub(crate) struct Owner<'o> {
     pub(crate) principal: Option<&'o str>,
     pub(crate) revision: Revision,
     pub(crate) client: ClientCapabilities,
-    pub(crate) scope: Scope,
+    pub(crate) session: Option<Session>,
 }
 
 impl<'o> Owner<'o> {
     pub(crate) fn of(call: &'o Call<'_>) -> Self {
         let (principal, client) = (call.principal(), call.client_capabilities());
-        Owner { principal, revision: call.revision(), client, scope: call.scope() }
+        Owner { principal, revision: call.revision(), client, session: Some((call.server(), call.scope())) }
     }
 }
 
@@ -169,7 +170,9 @@ impl<'m> Tasks<'m> {
     /// Makes an empty table. `slots` is the most tasks, `store` has the bytes.
     #[must_use]
     pub fn new(slots: impl Into<Slots<'m, TaskSlot>>, store: impl Into<Store<'m>>) -> Self {
-        let (slots, records) = (slots.into(), Records::new(store.into()));
+        let (mut slots, records) = (slots.into(), Records::new(store.into()));
+        // What another table has left there.
+        slots.iter_mut().filter(|slot: &&mut TaskSlot| slot.is_live()).for_each(TaskSlot::forget);
         Tasks { slots, records, ..Tasks::none() }
     }
 
@@ -259,10 +262,12 @@ impl<'m> Tasks<'m> {
         }
         let slot = self.slots.get_mut(at).ok_or(TaskError::NoRoom)?;
         (slot.id, slot.revision) = (id, owner.revision);
-        (slot.client, slot.scope) = (owner.client, owner.scope);
+        (slot.client, slot.session) = (owner.client, owner.session);
         (slot.ttl, slot.poll_interval) = (options.ttl, options.poll_interval);
+        let [.., a, b, c, d] = options.random;
+        slot.stamp.random = [a, b, c, d];
         slot.create(now);
-        Ok(TaskToken { slot: number, generation: slot.generation })
+        Ok(TaskToken { slot: number, stamp: slot.stamp })
     }
 
     /// Sets `statusMessage`, a text for the user or the model: how far the work is, or why it failed.
@@ -379,7 +384,8 @@ impl<'m> Tasks<'m> {
 
     /// Returns a `tasks/result` of 2025-11-25 that goes on, because its task has ended or asks the client, once: resume it by
     /// [`LineServer::resume`](mcp_sansio::line_server::LineServer::resume) or the method of this name of the adapter. A request
-    /// that was cancelled meanwhile is stale. There are none without [`LEGACY`](HasTasks::LEGACY).
+    /// that was cancelled meanwhile is stale. In a program with several connections, resume it at each: at all others it is
+    /// [`RespondError::Stale`]. There are none without [`LEGACY`](HasTasks::LEGACY).
     pub fn next_resumable(&mut self) -> Option<RequestToken> {
         waiters::next_woken(&mut self.records)
     }
@@ -555,7 +561,7 @@ impl<'m> Tasks<'m> {
         let token = self.named(request.params())?;
         let is_own = match request.revision().is_modern() {
             true => !self.is_legacy(token) && self.belongs_to(token, request.principal()),
-            false => self.is_own(token, request.principal(), request.scope()),
+            false => self.is_own(token, request.principal(), Some((request.server(), request.scope()))),
         };
         if is_own { Ok(token) } else { Err(UNKNOWN) }
     }
@@ -568,9 +574,9 @@ impl<'m> Tasks<'m> {
     }
 
     /// Returns whether a task of 2025-11-25 belongs to a user, or without users to a connection or session.
-    pub(crate) fn is_own(&self, token: TaskToken, principal: Option<&str>, scope: Scope) -> bool {
-        let by_scope = || self.slot(token).is_some_and(|slot| slot.scope == scope);
-        self.is_legacy(token) && self.belongs_to(token, principal) && (principal.is_some() || by_scope())
+    pub(crate) fn is_own(&self, token: TaskToken, principal: Option<&str>, session: Option<Session>) -> bool {
+        let by_session = || self.slot(token).is_some_and(|slot| slot.session == session);
+        self.is_legacy(token) && self.belongs_to(token, principal) && (principal.is_some() || by_session())
     }
 
     /// Returns the records, for the requests that wait.
@@ -664,7 +670,7 @@ impl<'m> Tasks<'m> {
 
     pub(crate) fn tokens(&self) -> impl Iterator<Item = TaskToken> {
         let live = self.slots.iter().zip(0..).filter(|(slot, _)| slot.is_live());
-        live.map(|(slot, number)| TaskToken { slot: number, generation: slot.generation })
+        live.map(|(slot, number)| TaskToken { slot: number, stamp: slot.stamp })
     }
 
     /// Returns the first task for which `which` returns `true`.
@@ -674,12 +680,12 @@ impl<'m> Tasks<'m> {
 
     fn slot(&self, token: TaskToken) -> Option<&TaskSlot> {
         let slot = self.slots.get(usize::from(token.slot))?;
-        (slot.is_live() && slot.generation == token.generation).then_some(slot)
+        (slot.is_live() && slot.stamp == token.stamp).then_some(slot)
     }
 
     fn slot_mut(&mut self, token: TaskToken) -> Option<&mut TaskSlot> {
         let slot = self.slots.get_mut(usize::from(token.slot))?;
-        (slot.is_live() && slot.generation == token.generation).then_some(slot)
+        (slot.is_live() && slot.stamp == token.stamp).then_some(slot)
     }
 
     /// Returns the record of a kind that a task has once.

@@ -340,6 +340,45 @@ fn lists_in_pages() {
     assert_eq!(desk.ask("tasks/list", json!({}))["result"], json!({ "tasks": [] }));
 }
 
+/// Two connections of one program share the table: without users each sees its own tasks, and a request that goes on names its
+/// connection.
+#[test]
+fn a_task_of_another_connection_does_not_exist() {
+    let mut desk = Desk::new();
+    let (token, id) = desk.begin();
+    desk.send("tasks/result", json!({ "taskId": id }));
+    let first = std::mem::replace(&mut desk.server, Server::growing(MessageLimits::default()));
+    let params =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "b", "version": "1" } });
+    desk.ask("initialize", params);
+    assert_eq!(desk.ask("tasks/list", json!({}))["result"], json!({ "tasks": [] }));
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        assert_eq!(desk.code(method, json!({ "taskId": id })), code::INVALID_PARAMS);
+    }
+    complete(&SERVICE, &mut desk.world, token, desk.now, |_, call| call.text("done")).unwrap();
+    let waits = desk.world.tasks.next_resumable().unwrap();
+    assert_eq!(desk.server.wake(waits), Err(RespondError::Stale));
+    desk.server = first;
+    desk.server.wake(waits).unwrap();
+    assert_eq!(desk.turn()[0]["result"]["content"][0]["text"], "done");
+}
+
+/// Two tables: the token of a task is stale in the other one.
+#[test]
+fn a_token_of_another_table_is_stale() {
+    let [mut here, mut there] = [Desk::new(), Desk::new()];
+    there.world.random = 100;
+    let ((token, id), (other, _)) = (here.begin(), there.begin());
+    assert_ne!(token, other);
+    let done = complete(&SERVICE, &mut here.world, other, 0, |_, _| panic!("it must not run"));
+    assert_eq!(done, Err(TaskError::Over));
+    assert_eq!(here.world.tasks.set_message(other, 0, "no"), Err(TaskError::Over));
+    here.world.tasks.forget(other);
+    assert_eq!(here.get(&id)["status"], "working");
+    here.complete(token, |_, call| call.text("done"));
+    assert_eq!(here.get(&id)["status"], "completed");
+}
+
 // spec: K045 K049 K050
 #[test]
 fn a_task_of_another_user_does_not_exist() {
