@@ -59,6 +59,94 @@ fn event_loop_ends_with_its_input() {
     assert!(rest.len() == 1 && rest[0].contains("\"id\":2,\"result\""), "{rest:?}");
 }
 
+/// Clients of one loop: a change reaches all, a late answer the one that waits, and one can leave.
+#[cfg(unix)]
+#[test]
+fn connections_keeps_its_clients_apart() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpStream;
+    use std::process::{Child, Stdio};
+    use std::time::Duration;
+
+    struct Server(Child);
+    impl Drop for Server {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    /// A client, which gives its requests the same ids as the others do.
+    struct Talker(BufReader<TcpStream>);
+    impl Talker {
+        fn send(&mut self, line: serde_json::Value) {
+            self.0.get_mut().write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+        fn next(&mut self) -> serde_json::Value {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("a line in time");
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
+        }
+        fn call(&mut self, id: u32, tool: &str, arguments: serde_json::Value) {
+            let params = serde_json::json!({"name": tool, "arguments": arguments});
+            self.send(serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        }
+        /// Reads so many messages, which come in any order. Returns the texts of answers by id; of news, the method.
+        fn texts(&mut self, number: usize) -> Vec<(u64, String)> {
+            let text = |message: serde_json::Value| match message["id"].as_u64() {
+                Some(id) => (id, message["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()),
+                None => (0, message["method"].as_str().unwrap_or_default().to_owned()),
+            };
+            let mut texts: Vec<_> = (0..number).map(|_| text(self.next())).collect();
+            texts.sort();
+            texts
+        }
+    }
+    let mut child = Command::new(example("connections"));
+    let mut server = Server(child.arg("127.0.0.1:0").stdout(Stdio::piped()).spawn().expect("the example"));
+    let mut said = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let address = said.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    let connect = || {
+        let stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut talker = Talker(BufReader::new(stream));
+        let client = serde_json::json!({"name": "test", "version": "1"});
+        let params = serde_json::json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        talker.send(serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        talker.next();
+        talker.send(serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let params = serde_json::json!({"uri": "notes://all"});
+        talker.send(serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params}));
+        assert_eq!(talker.next()["result"], serde_json::json!({}));
+        talker
+    };
+    let (mut anna, mut bert, mut carl) = (connect(), connect(), connect());
+    anna.call(2, "remind", serde_json::json!({"after_ms": 300, "text": "of anna"}));
+    bert.call(2, "remind", serde_json::json!({"after_ms": 150, "text": "of bert"}));
+    // These never come: their clients leave before.
+    bert.call(3, "remind", serde_json::json!({"after_ms": 60_000, "text": "too late"}));
+    carl.call(3, "remind", serde_json::json!({"after_ms": 400, "text": "too late"}));
+    drop(carl);
+    anna.call(4, "add", serde_json::json!({"text": "milk"}));
+    let news = (0, "notifications/resources/updated".to_owned());
+    assert_eq!(anna.texts(3), [news.clone(), (2, "of anna".into()), (4, "added".into())]);
+    assert_eq!(bert.texts(2), [news.clone(), (2, "of bert".into())]);
+    bert.call(5, "leave", serde_json::json!({}));
+    assert_eq!(bert.texts(1), [(5, "goodbye".into())]);
+    let mut rest = String::new();
+    assert_eq!(bert.0.read_line(&mut rest).unwrap(), 0, "{rest}");
+    // A new client has a place of one that has gone, and nothing of it; the others are served as before.
+    let mut dora = connect();
+    dora.call(3, "remind", serde_json::json!({"after_ms": 500, "text": "of dora"}));
+    assert_eq!(dora.texts(1), [(3, "of dora".into())]);
+    dora.call(4, "add", serde_json::json!({"text": "bread"}));
+    assert_eq!(dora.texts(2), [news.clone(), (4, "added".into())]);
+    assert_eq!(anna.texts(1), [news]);
+    let read = serde_json::json!({"uri": "notes://all"});
+    anna.send(serde_json::json!({"jsonrpc": "2.0", "id": 6, "method": "resources/read", "params": read}));
+    assert_eq!(anna.next()["result"]["contents"][0]["text"], "milk\nbread");
+}
+
 /// A schema from types is the one that `calc` has by hand, and both answer the same.
 #[test]
 fn derived_is_calc() {
