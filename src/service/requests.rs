@@ -365,7 +365,7 @@ impl<'a> ReadResource<'a> {
     }
 
     /// Sets the MIME type of [`text`](ReadResource::text), [`blob`](ReadResource::blob) and [`json`](ReadResource::json). Default:
-    /// that of the definition.
+    /// that of the definition; for `json` without one, `application/json`.
     #[doc(alias = "mimeType")]
     pub const fn set_mime(&mut self, mime: &'a str) {
         self.mime = Some(mime);
@@ -394,7 +394,8 @@ impl<'a> ReadResource<'a> {
         self.one("blob", &|out| write_base64(out, bytes))
     }
 
-    /// Answers with a value as JSON in `text`, at the URI of the request, with the MIME type of the definition.
+    /// Answers with a value as JSON in `text`, at the URI of the request, with the MIME type of the definition, else
+    /// `application/json`.
     ///
     /// # Errors
     /// As [`text`](ReadResource::text); or the value has no form in JSON.
@@ -402,6 +403,7 @@ impl<'a> ReadResource<'a> {
     pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> HandlerResult {
         use crate::json::ser::{SerializeError, to_escaped, to_sink};
         to_sink(&mut First::default(), value).map_err(|_| RpcError::internal("The handler's value is not JSON"))?;
+        self.mime = self.mime.or(Some("application/json"));
         self.one("text", &|out| {
             out.put(b"\"")?;
             to_escaped(out, value).map_err(|error: SerializeError| error.full().unwrap_or(FullError::Never))?;

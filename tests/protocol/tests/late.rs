@@ -153,7 +153,7 @@ const OWN: [&str; 5] = [
     r#"{"contents":[],"cacheScope":"everyone","ttlMs":2}"#,
 ];
 
-static RESOURCES: [Resource<World>; 10] = [
+static RESOURCES: [Resource<World>; 12] = [
     Resource::new("t://later", "later", |world: &mut World, read| put_off(world, read.later()))
         .mime("text/plain")
         .caching(HOUR)
@@ -161,6 +161,11 @@ static RESOURCES: [Resource<World>; 10] = [
     Resource::new("t://text", "text", |_, read| read.text("hello")).mime("text/plain").caching(HOUR),
     Resource::new("t://blob", "blob", |_, read| read.blob(b"\x00\xff")).caching(HOUR),
     Resource::new("t://json", "json", |_, read| read.json(&[1, 2])).caching(HOUR),
+    Resource::new("t://json/own", "json", |_, read| read.json(&[1, 2])).mime("application/x+json"),
+    Resource::new("t://json/set", "json", |_, read| {
+        read.set_mime("text/json");
+        read.json(&[1, 2])
+    }),
     Resource::new("t://contents", "contents", |_, read| {
         read.contents(&[ResourceContents::text("t://a", "a"), ResourceContents::blob("t://b", b"b")])
     })
@@ -390,6 +395,12 @@ fn every_way_to_answer_a_read() {
         for (example, (ttl, scope)) in OWN.into_iter().zip(own) {
             rig.world.example = example.into();
             assert_eq!(hints(&read(&mut rig, "t://own")), expected(ttl, scope), "{example}");
+        }
+        for (uri, mime) in
+            [("t://json", "application/json"), ("t://json/own", "application/x+json"), ("t://json/set", "text/json")]
+        {
+            let contents = &read(&mut rig, uri)["result"]["contents"];
+            assert_eq!(contents, &json!([{"uri": uri, "mimeType": mime, "text": "[1,2]"}]));
         }
         // A partial text must not be cached.
         let broken = read(&mut rig, "t://torn");
