@@ -106,8 +106,8 @@ pub struct Client<'m, T, H> {
 }
 
 impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
-    /// Makes a client over `transport`. `handler` gets the events that no call waits for: it is an `FnMut(Event<'_>,
-    /// &mut Link<'_, '_>)`, or [`Ignore`].
+    /// Makes a client over `transport`. `handler` gets the events that no call waits for: it is an
+    /// `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`, or [`Ignore`].
     pub fn new(transport: T, handler: H) -> Self {
         let waits = Waits::default();
         Client {
