@@ -62,9 +62,9 @@ fn assert_transition(table: &[(&str, &str, &str)], from: &str, to: &str, cause: 
     debug_assert!(table.contains(&(from, to, cause)), "no transition from {from} to {to}: {cause}");
 }
 
-/// The least size of a sink, in bytes, with which every automatic answer fits: an id of the largest size, and an
-/// error in place of a reply that is larger than the sink.
-pub const MIN_ROOM: usize = 256;
+/// The least size of a sink, in bytes, with which every automatic answer fits: 256, with the feature `alloc` 384. The end of a
+/// `subscriptions/listen` names an id of the largest size twice.
+pub const MIN_ROOM: usize = 124 + 2 * ID_MAX;
 
 /// The state machine of a server: requests in flight, the connection, subscriptions.
 ///

@@ -118,8 +118,8 @@ fn rows() -> Vec<(Vec<u8>, Is)> {
         text(&ping(r#""\u00e9\n\"""#), Result(r#""\u00e9\n\"""#)),
         text(&ping("\"\u{e9}\u{1f600}\""), Result("\"\u{e9}\u{1f600}\"")),
         // Longer than an id may be: the error still names it.
-        text(&ping(&format!("\"{}\"", "x".repeat(62))), Result("\"xxxx")),
-        text(&ping(&format!("\"{}\"", "x".repeat(63))), Error(-32600, "\"xxxx")),
+        text(&ping(&format!("\"{}\"", "x".repeat(mcp_sansio::server::ID_MAX - 2))), Result("\"xxxx")),
+        text(&ping(&format!("\"{}\"", "x".repeat(mcp_sansio::server::ID_MAX - 1))), Error(-32600, "\"xxxx")),
         // Responses are never answered, not even broken ones.
         text(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Silence),
         text(r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}"#, Silence),
@@ -216,7 +216,11 @@ fn wrong_params() {
             ),
             ("tools/call", json!({"name": "add", "_meta": {"progressToken": 1.5}}), -32602),
             ("tools/call", json!({"name": "add", "_meta": {"progressToken": null}}), -32602),
-            ("tools/call", json!({"name": "add", "_meta": {"progressToken": "x".repeat(100)}}), -32602),
+            (
+                "tools/call",
+                json!({"name": "add", "_meta": {"progressToken": "x".repeat(mcp_sansio::server::ID_MAX - 1)}}),
+                -32602,
+            ),
         ];
         for (method, params, expected) in rows {
             let line = request(revision, 7, method, params);

@@ -4,7 +4,9 @@ mod common;
 use common::*;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{MessageLimits, NotifyStatus, Progress, RespondError, RpcError, Server, ServerChange};
+use mcp_sansio::server::{
+    MIN_ROOM, MessageLimits, NotifyStatus, Progress, RespondError, RpcError, Server, ServerChange,
+};
 use mcp_sansio_test_support::Oracle;
 
 const C: &str = "2025-06-18";
@@ -159,8 +161,8 @@ fn uris_are_compared_by_value() {
 // spec: B122 B180 B181
 #[test]
 fn listens_end_in_order() {
-    for window in [256, 300, usize::MAX] {
-        for id in [json!(1), json!("x".repeat(62))] {
+    for window in [MIN_ROOM, MIN_ROOM + 44, usize::MAX] {
+        for id in [json!(1), json!("x".repeat(mcp_sansio::server::ID_MAX - 2))] {
             let mut rig: Rig = Rig::with(window);
             // With a long id there is no room for the signature.
             if window < usize::MAX {

@@ -731,10 +731,11 @@ fn an_answer_without_room_subscribes_nobody() {
 fn a_listen_with_a_long_id() {
     let mut rig = Rig::new();
     let filter = json!({"notifications": {"toolsListChanged": true}});
-    let refused = rig.one(&request(MODERN, "x".repeat(63), "subscriptions/listen", filter.clone()));
+    let refused =
+        rig.one(&request(MODERN, "x".repeat(mcp_sansio::server::ID_MAX - 1), "subscriptions/listen", filter.clone()));
     assert_eq!(code(&refused), -32600);
     assert!(!rig.session.server().has_subscribers());
-    let told = rig.one(&request(MODERN, "x".repeat(62), "subscriptions/listen", filter));
+    let told = rig.one(&request(MODERN, "x".repeat(mcp_sansio::server::ID_MAX - 2), "subscriptions/listen", filter));
     assert!(told.contains("subscriptions/acknowledged"));
 }
 

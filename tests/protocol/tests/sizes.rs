@@ -10,7 +10,7 @@ fn sizes() {
     let rows = [
         ("Token", size_of::<RequestToken>(), 8),
         ("Event", size_of::<ServerEvent<'static>>(), 640),
-        ("Slot", size_of::<RequestSlot>(), 248),
+        ("Slot", size_of::<RequestSlot>(), 376),
         ("Server", size_of::<Server<'static>>(), 300),
         ("Session", size_of::<LineServer<'static, LineSink<SliceStorage<'static>>>>(), 480),
     ];

@@ -3,13 +3,14 @@ mod common;
 
 use common::handlers::{book_text, picture_bytes};
 use common::*;
+use mcp_sansio::server::MIN_ROOM;
 
-const WINDOWS: [usize; 7] = [256, 257, 300, 511, 512, 1000, 4096];
+const WINDOWS: [usize; 7] = [MIN_ROOM, MIN_ROOM + 1, 400, 511, 512, 1000, 4096];
 
 /// A burst of messages into a sink with room for one or two replies: all are answered, in order.
 #[test]
 fn a_full_sink_in_a_burst_loses_no_message() {
-    for window in [256, 300, 512] {
+    for window in [MIN_ROOM, 400, 512] {
         for gulp in [1, 13, 200] {
             let mut rig: Rig = Rig::with(window).opened("2025-06-18");
             rig.gulp = gulp;
@@ -52,7 +53,7 @@ fn a_large_reply_is_refused_while_too_much_is_in_flight() {
 /// A handler with an effect runs once, for any room in the sink and any output.
 #[test]
 fn effects_happen_once() {
-    for window in [256, 300, 400, 512, 700, 2000] {
+    for window in [MIN_ROOM, 400, 512, 700, 2000] {
         for size in [0, 10, 100, 200, 250, 300, 600, 1990, 5000] {
             for filling in 0..12 {
                 let mut rig: Rig = Rig::with(window).opened("2025-06-18");
@@ -89,7 +90,7 @@ fn never_is_answered() {
             let mut rig: Rig = Rig::with(window).opened(revision);
             let reply = rig.one(&call(revision, 1, "large", json!({"size": 10_000})));
             assert_eq!(code(&reply), -32603, "window {window}");
-            let id = "i".repeat(62);
+            let id = "i".repeat(mcp_sansio::server::ID_MAX - 2);
             for line in [
                 request(revision, id.as_str(), "demo/unknown", json!({})),
                 call(revision, id.as_str(), "add", json!({"a": "x"})),
@@ -132,7 +133,7 @@ fn lists_through_any_window() {
         for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
             let line = request(revision, 7, method, json!({}));
             let expected = whole.one(&line);
-            for window in (257..300).step_by(9).chain(WINDOWS) {
+            for window in (MIN_ROOM..MIN_ROOM + 50).step_by(9).chain(WINDOWS) {
                 let mut rig: Rig = Rig::with(window).opened(revision);
                 rig.gulp = 1 + window % 97;
                 assert_eq!(rig.one(&line), expected, "window {window}");
@@ -141,7 +142,7 @@ fn lists_through_any_window() {
         }
     }
     // Lists have pages only if the application wants them.
-    for window in [256, usize::MAX] {
+    for window in [MIN_ROOM, usize::MAX] {
         let mut rig: Rig = Rig::with(window).serving(everything::service().page_size(10)).opened("2025-06-18");
         let (mut cursor, mut names, mut pages) = (None, Vec::new(), 0);
         loop {
@@ -205,7 +206,7 @@ fn large_content() {
 #[test]
 fn cancelled_in_the_middle() {
     for revision in REVISIONS {
-        for window in [256, 300, 512] {
+        for window in [MIN_ROOM, 400, 512] {
             for line in [
                 request(revision, 7, "tools/list", json!({})),
                 call(revision, 7, "book", json!({})),
