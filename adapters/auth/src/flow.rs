@@ -171,6 +171,30 @@ impl Authorization {
         take(&mut self.store_changed)
     }
 
+    /// Returns whether the current step sends a refresh token, which is good once at many authorization servers. If several
+    /// processes have one [`store`](Self::store), lock the place where it stays until the answer is saved, read it, and call
+    /// [`adopt`](Self::adopt) before the step.
+    #[must_use]
+    pub fn is_refreshing(&self) -> bool {
+        self.state == State::Refreshing
+    }
+
+    /// Takes a store that another process has saved, if this one [is refreshing](Self::is_refreshing) and the store has another
+    /// token for the server. The refresh is over then: the next step is [`Step::Retry`]. Returns whether it was taken.
+    pub fn adopt(&mut self, store: CredentialStore) -> bool {
+        let theirs = store.token(&self.server);
+        if !self.is_refreshing() || theirs.is_none() || theirs == self.store.token(&self.server) {
+            return false;
+        }
+        self.store = store;
+        self.fetch = None;
+        self.generation = self.generation.wrapping_add(1).max(1);
+        // It may be old. If the server refuses it, it is refreshed.
+        self.origin = Origin::Trusted;
+        self.change("token, or the early refresh failed", State::Done);
+        true
+    }
+
     /// Returns the credentials for a request to `url`, which must have the origin of the server. Call it for each request
     /// that is written, repeats included: a proof of possession is for one request.
     ///

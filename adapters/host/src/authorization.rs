@@ -350,6 +350,8 @@ impl Authorizer {
     #[must_use]
     pub fn carry_out(&self) -> bool {
         let mut work = lock(&self.0.work);
+        // Keeps other processes from a refresh, until its outcome is saved.
+        let mut turn = None;
         loop {
             let next = self.next();
             // A store that cannot be written is no reason to fail: this client has its token.
@@ -363,8 +365,21 @@ impl Authorizer {
                     lock(&self.0.state).failure = Some(error.into());
                     return false;
                 }
-                Next::Fetch(fetch) => self.fetch(&work, &fetch),
-                Next::Visit(url) => self.visit(&mut work, &url),
+                Next::Fetch(fetch) => {
+                    if !lock(&self.0.state).authorization.is_refreshing() {
+                        turn = None;
+                    } else if turn.is_none() {
+                        turn = work.tokens.lock().ok();
+                        if self.adopt(&mut work) {
+                            continue;
+                        }
+                    }
+                    self.fetch(&work, &fetch);
+                }
+                Next::Visit(url) => {
+                    turn = None;
+                    self.visit(&mut work, &url);
+                }
             }
         }
     }
@@ -377,6 +392,17 @@ impl Authorizer {
             // Another thread has carried out the steps if there are none.
             _ => Next::Done(Ok(())),
         }
+    }
+
+    /// Takes the token that another process has saved since this one has read or saved its own. Returns whether there is one.
+    fn adopt(&self, work: &mut Work) -> bool {
+        // What could not be saved is newer.
+        if work.is_unsaved {
+            return false;
+        }
+        let text = work.tokens.load().ok().flatten();
+        let store = text.and_then(|text| CredentialStore::from_json(text.as_bytes()).ok());
+        store.is_some_and(|store| lock(&self.0.state).authorization.adopt(store))
     }
 
     /// Saves the store if it has changed, or with `again` if that failed the last time.

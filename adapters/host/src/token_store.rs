@@ -1,9 +1,19 @@
 //! Places where registrations and tokens stay between two starts.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// The longest wait for other processes. A refresh takes at most 20 seconds by default, and a process that was stopped must
+/// not keep the others out for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The time between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A place for the registrations and tokens of one server, as a text with secrets in it.
 pub trait TokenStore: Send {
@@ -18,6 +28,17 @@ pub trait TokenStore: Send {
     /// # Errors
     /// If it cannot be written.
     fn save(&mut self, text: &str) -> io::Result<()>;
+
+    /// Keeps other processes with the same place from a refresh until the returned value is dropped: a refresh token is good
+    /// once at many authorization servers, and some end the login when it comes twice. The client calls it before a refresh,
+    /// then [`load`](Self::load), and refreshes only if no other token was saved meanwhile. It blocks, and must not do so for ever.
+    /// Default: no lock, for a place that one process uses.
+    ///
+    /// # Errors
+    /// If there is no lock. The client refreshes without one.
+    fn lock(&mut self) -> io::Result<Box<dyn Send>> {
+        Ok(Box::new(()))
+    }
 }
 
 /// Keeps nothing: the next start asks again.
@@ -35,7 +56,8 @@ impl TokenStore for NoTokens {
     }
 }
 
-/// A file that only its user can read (mode 0600). It is replaced as a whole, so that no reader sees a part of it.
+/// A file that only its user can read (mode 0600). It is replaced as a whole, so that no reader sees a part of it. Processes
+/// that use it at the same time refresh one after the other; none waits longer than 30 seconds for the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenFile(PathBuf);
 
@@ -68,6 +90,27 @@ impl TokenFile {
         io::Error::new(error.kind(), format!("{}: {error}", self.0.display()))
     }
 
+    /// Locks the file itself: nothing is left beside it. The lock ends when another file takes its place.
+    fn locked(&self) -> io::Result<File> {
+        let begun = Instant::now();
+        loop {
+            let file = File::open(&self.0)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    let (locked, here) = (file.metadata()?, fs::metadata(&self.0)?);
+                    if (locked.dev(), locked.ino()) == (here.dev(), here.ino()) {
+                        return Ok(file);
+                    }
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error.into()),
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
+    }
+
     fn replace(&self, text: &str) -> io::Result<()> {
         if let Some(folder) = self.0.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -98,6 +141,15 @@ impl TokenStore for TokenFile {
     fn save(&mut self, text: &str) -> io::Result<()> {
         self.replace(text).map_err(|error| self.named(&error))
     }
+
+    fn lock(&mut self) -> io::Result<Box<dyn Send>> {
+        match self.locked() {
+            Ok(file) => Ok(Box::new(file)),
+            // Without a file there is no token that two could use.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Box::new(())),
+            Err(error) => Err(self.named(&error)),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +175,36 @@ mod tests {
         assert!(file.remove().unwrap());
         assert_eq!(file.load().unwrap(), None);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn one_refreshes_at_a_time() {
+        let folder = std::env::temp_dir().join(format!("mcp-sansio-lock-{}", std::process::id()));
+        let file = TokenFile::new(folder.join("tokens.json"));
+        assert!(file.clone().lock().is_ok(), "there is no file");
+        file.clone().save("0").unwrap();
+        // Each reads what the one before it has written, although the file that it waited for was replaced.
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                let mut file = file.clone();
+                scope.spawn(move || {
+                    let _lock = file.lock().unwrap();
+                    let count: u32 = file.load().unwrap().unwrap().parse().unwrap();
+                    std::thread::sleep(Duration::from_millis(10));
+                    // One place for its new text: a program has one authorizer for a file.
+                    let fresh = folder_of(&file).join(format!("{count}.fresh"));
+                    fs::write(&fresh, (count + 1).to_string()).unwrap();
+                    fs::rename(fresh, file.path()).unwrap();
+                });
+            }
+        });
+        assert_eq!(file.clone().load().unwrap().as_deref(), Some("8"));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    fn folder_of(file: &TokenFile) -> &Path {
+        file.path().parent().unwrap()
     }
 
     /// Errors name the path, and nothing is left of a text that could not be saved.

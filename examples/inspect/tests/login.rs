@@ -137,3 +137,36 @@ fn no_browser_and_refusals() {
     let (code, _, err) = text(&other.inspect(&browser, &["tools", &world.url()]).output().unwrap());
     assert!(code == 3 && err.contains("issuer"), "{err}");
 }
+
+/// A refresh token is good once: of several processes with one login, one sends it, and the others take what it got.
+#[test]
+fn several_processes_refresh_once() {
+    let (world, home) = (World::new(), Home::new("several"));
+    let visitor = visit(&home.0.join("seen"));
+    let (browser, url) = (home.browser(), world.url());
+    let (code, out, err) = text(&home.inspect(&browser, &["login", &url]).output().unwrap());
+    visitor.join().unwrap();
+    assert_eq!(code, 0, "{out}{err}");
+    for round in 1..=3 {
+        world.expire_tokens();
+        let children: Vec<_> =
+            (0..4).map(|_| home.inspect("false", &["--timeout", "20", "tools", &url]).spawn().unwrap()).collect();
+        for mut child in children {
+            // A second login would wait for a person.
+            for _ in 0..2_000 {
+                if child.try_wait().unwrap().is_some() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            let _ = child.kill();
+            let (code, out, err) = text(&child.wait_with_output().unwrap());
+            assert!(code == 0 && !err.contains("authorize?"), "{out}{err}");
+        }
+        let grants = world.requests(Place::Issuer, "/token");
+        let refreshed = grants.iter().filter(|request| request.param("grant_type") == "refresh_token").count();
+        assert_eq!((refreshed, grants.len()), (round, round + 1));
+    }
+    assert_eq!(world.requests(Place::Issuer, "/authorize").len(), 1);
+    assert_eq!((home.tokens().len(), world.violations()), (1, vec![]));
+}

@@ -418,6 +418,52 @@ fn expired_tokens_are_refreshed() {
     is_clean(&world);
 }
 
+/// Clients of both adapters with one file: one refreshes, the others take its token.
+#[test]
+fn clients_with_one_file_refresh_once() {
+    use mcp_sansio_smol::client::{Client, Http, Ignore};
+    let world = World::new();
+    let folder = std::env::temp_dir().join(format!("mcp-sansio-one-file-{}", std::process::id()));
+    let file = TokenFile::new(folder.join("tokens.json"));
+    list(&mut client(&world, login().tokens(file.clone()))).unwrap();
+    let begin = std::sync::Barrier::new(6);
+    let ready = || begin.wait();
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let (world, file) = (&world, file.clone());
+            let ready = &ready;
+            scope.spawn(move || {
+                // All have read the token before it ends.
+                if number % 2 == 0 {
+                    let mut client = client(world, login().tokens(file));
+                    ready();
+                    world.expire_tokens();
+                    ready();
+                    list(&mut client).unwrap();
+                } else {
+                    smol::block_on(async {
+                        let http =
+                            Http::new(&world.url(), &PROFILE).unwrap().authorization(login().tokens(file)).unwrap();
+                        ready();
+                        ready();
+                        let (client, driver) = Client::new(http, Ignore);
+                        let driver = smol::spawn(driver);
+                        client.connect_as(Revision::V2026_07_28).await.unwrap();
+                        client.request(Request::list_tools()).await.unwrap();
+                        client.close().await;
+                        driver.await;
+                    });
+                }
+            });
+        }
+    });
+    let grants =
+        world.requests(Place::Issuer, "/token").iter().map(|request| request.param("grant_type")).collect::<Vec<_>>();
+    assert_eq!(grants, ["authorization_code", "refresh_token"], "{:?}", world.story());
+    is_clean(&world);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn tokens_that_end_soon_are_refreshed_before() {
     let world = World::new();

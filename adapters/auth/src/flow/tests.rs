@@ -865,6 +865,50 @@ fn tokens_are_refreshed() {
     assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
 }
 
+/// Another process has refreshed: its token is used, and the refresh token that it had used is not sent.
+#[test]
+fn a_token_of_another_process_ends_a_refresh() {
+    let prepare = |world: &mut World| world.with(|auth, env| auth.prepare(env));
+    for is_early in [true, false] {
+        let mut world = World::new(config());
+        world.challenged();
+        world.auth.answered(1, None);
+        world.authorization();
+        let other = |from: &str, to: &str| {
+            let text = world.auth.store().to_json();
+            assert!(text.contains(from));
+            CredentialStore::from_json(text.replace(from, to).as_bytes()).unwrap()
+        };
+        let (same, newer) = (other("R1", "R1"), other("\"R1\"", "\"R2\",\"x\":0"));
+        let (newer, elsewhere) = (
+            CredentialStore::from_json(newer.to_json().replace("T1", "T2").as_bytes()).unwrap(),
+            other(&std::format!("\"server\":\"{SERVER}\""), "\"server\":\"https://other.example\""),
+        );
+        // Outside of a refresh nothing is taken.
+        assert!(!world.auth.is_refreshing() && !world.auth.adopt(newer.clone()));
+        if is_early {
+            world.now += 3_571;
+            assert_eq!(prepare(&mut world), Outcome::Wait);
+        } else {
+            assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(1)), Outcome::Wait);
+        }
+        assert!(world.auth.is_refreshing());
+        for store in [same, elsewhere, CredentialStore::new()] {
+            assert!(!world.auth.adopt(store) && world.auth.is_refreshing());
+        }
+        let count = world.seen.len();
+        assert!(world.auth.adopt(newer));
+        assert_eq!((world.run(), world.seen.len()), (End::Retry, count));
+        assert_eq!(world.authorization().as_deref(), Some("Bearer T2"));
+        // Those that met the token of before are sent again.
+        assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(1)), Outcome::Retry);
+        // If it is no good any more, it is refreshed.
+        assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(2)), Outcome::Wait);
+        world.run();
+        assert_eq!(world.last().field("refresh_token").as_deref(), Some("R2"));
+    }
+}
+
 #[test]
 fn a_refresh_without_an_answer_loses_nothing() {
     let mut world = World::new(config());
