@@ -645,6 +645,22 @@ pub mod code {
     pub const URL_ELICITATION_REQUIRED: i32 = -32042;
     /// The user refused a request of the server.
     pub const USER_REFUSED: i32 = -1;
+
+    /// Returns the code of an error of the program's own. In a constant it does not compile if it is one of -32768 to -32000,
+    /// which are [reserved](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes).
+    ///
+    /// ```
+    /// use mcp_sansio::protocol::code;
+    /// const OUT_OF_INK: i32 = code::own(1001);
+    /// ```
+    ///
+    /// # Panics
+    /// At run time, for a reserved code.
+    #[must_use]
+    pub const fn own(code: i32) -> i32 {
+        assert!(code < -32768 || code > -32000, "codes of -32768 to -32000 are reserved");
+        code
+    }
 }
 
 /// The keys of `_meta` that the protocol
@@ -670,6 +686,17 @@ pub mod meta {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // spec: B013
+    #[test]
+    fn codes_of_ones_own() {
+        for code in [i32::MIN, -32_769, -31_999, -1, 0, i32::MAX] {
+            assert_eq!(code::own(code), code);
+        }
+        for code in [-32_768, -32_603, -32_050, -32_002, -32_000] {
+            assert!(std::panic::catch_unwind(|| code::own(code)).is_err(), "{code}");
+        }
+    }
 
     #[test]
     fn features_of_a_server() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use mcp_sansio::json::constant::is_meta;
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::text::one_line;
@@ -44,6 +45,9 @@ pub(crate) fn tools(tools: &[Raw<'_>]) -> Vec<Warning> {
         }
         if let Some(schema) = tool.get("outputSchema") {
             lint.root("outputSchema", schema);
+        }
+        if tool.get("_meta").is_some_and(|meta| !is_meta(meta.as_str())) {
+            lint.warn("_meta", "is no object with names that the protocol allows, like com.example/thing");
         }
         names.insert(name);
     }
@@ -232,6 +236,11 @@ mod tests {
                 "description is empty",
             ),
             (r#"{"name":"t","description":"d"}"#.into(), "inputSchema is missing"),
+            (
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{}},"_meta":{"9.x/y":1}}"#
+                    .into(),
+                "_meta is no object with names",
+            ),
             (tool(r#"{"properties":{}}"#), "inputSchema has no \"type\""),
             (tool("[]"), "inputSchema is not a JSON object"),
             (root(r#""anyOf":[{"type":"object","properties":{}}]"#), "inputSchema has anyOf at its top"),

@@ -24,7 +24,7 @@ use super::views::{View, blocks};
 use crate::balance::{Piece, Wishes};
 use crate::content::ContentBlock;
 use crate::json::object::{Object, array};
-use crate::json::{JsonKind, Raw, Text, write};
+use crate::json::{JsonKind, Raw, Text, constant, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{FullError, Writer};
 
@@ -292,7 +292,7 @@ impl<'r> Root<'r> {
 const fn is_path(mut rest: &[u8]) -> bool {
     let mut has_path = false;
     while let [byte, behind @ ..] = rest {
-        if !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}') {
+        if !constant::is_uri_byte(*byte) {
             return false;
         }
         if matches!(rest, [b'/', b'.', b'.'] | [b'/', b'.', b'.', b'/', ..]) {

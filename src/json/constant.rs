@@ -75,6 +75,98 @@ pub const fn is_object_schema(text: &str) -> bool {
     }
 }
 
+/// Returns whether `text` is a JSON object whose names may be in
+/// [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta), written without escapes:
+///
+/// - A name begins and ends with a letter or digit; `-`, `_` and `.` may be between. It may be empty.
+/// - A prefix before it is labels with dots, and a slash. A label begins with a letter, ends with a letter or digit, and
+///   has letters, digits and `-` between.
+///
+/// ```
+/// use mcp_sansio::json::constant::is_meta;
+/// const _: () = assert!(is_meta(r#"{"com.example/shelf":3,"traceparent":""}"#));
+/// assert!(!is_meta(r#"{"com.3d-prints/shelf":3}"#) && !is_meta(r#"{"shelf.":3}"#));
+/// ```
+#[must_use]
+pub const fn is_meta(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = space(bytes, 0);
+    // `at` is first at the brace, then at the comma after each member.
+    while matches!(byte(bytes, at), b'{' | b',') {
+        let name = space(bytes, at + 1);
+        if byte(bytes, name) == b'"' && !is_meta_name(bytes, name + 1) {
+            return false;
+        }
+        let Ok(start) = key(bytes, name) else { break };
+        let Ok(end) = value(bytes, start, DEPTH) else { return false };
+        at = space(bytes, end);
+    }
+    is_object(text)
+}
+
+/// Returns whether a name of `_meta` is at `at`, up to its quotation mark.
+const fn is_meta_name(bytes: &[u8], at: usize) -> bool {
+    let (mut label, mut name, mut end) = (at, at, at);
+    while !matches!(byte(bytes, end), b'/' | b'"' | 0) {
+        end += 1;
+    }
+    if byte(bytes, end) == b'/' {
+        while name <= end {
+            match byte(bytes, name) {
+                b'.' | b'/' if !byte(bytes, label).is_ascii_alphabetic() || byte(bytes, name - 1) == b'-' => {
+                    return false;
+                }
+                b'.' | b'/' => label = name + 1,
+                b'-' => {}
+                other if !other.is_ascii_alphanumeric() => return false,
+                _ => {}
+            }
+            name += 1;
+        }
+    }
+    end = name;
+    while matches!(byte(bytes, end), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.') {
+        end += 1;
+    }
+    let is_whole =
+        end == name || byte(bytes, name).is_ascii_alphanumeric() && byte(bytes, end - 1).is_ascii_alphanumeric();
+    byte(bytes, end) == b'"' && is_whole
+}
+
+/// Returns whether `uri` begins with a scheme and a colon ([RFC 3986](https://www.rfc-editor.org/rfc/rfc3986#section-3.1)).
+pub(crate) const fn has_scheme(uri: &str) -> bool {
+    let bytes = uri.as_bytes();
+    let mut at = 0;
+    while matches!(byte(bytes, at), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'+' | b'.') {
+        at += 1;
+    }
+    byte(bytes, 0).is_ascii_alphabetic() && byte(bytes, at) == b':'
+}
+
+/// Returns whether `uri` is a URI with a scheme, or with `braces` a template of one: without characters that must be escaped
+/// with `%`, and `%` before two hexadecimal digits only.
+pub(crate) const fn is_uri(uri: &str, braces: bool) -> bool {
+    let mut rest = uri.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let is_good = match (first, behind) {
+            (b'%', [high, low, ..]) => high.is_ascii_hexdigit() && low.is_ascii_hexdigit(),
+            (b'%', _) => false,
+            (b'{' | b'}', _) => braces,
+            _ => is_uri_byte(*first),
+        };
+        if !is_good {
+            return false;
+        }
+        rest = behind;
+    }
+    has_scheme(uri)
+}
+
+/// Returns whether the character may be in a URI.
+pub(crate) const fn is_uri_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}
+
 /// Returns the start of the value of the last member with this name, in the object at `at`.
 pub(super) const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
     let mut found = None;
@@ -404,6 +496,37 @@ mod tests {
             assert!(!is_object_schema(text), "{text}");
         }
         assert!(is_object(" {} ") && !is_object("[]") && !is_object("{") && !is_object(""));
+    }
+
+    // spec: B042 B043 B044
+    #[test]
+    fn names_in_meta() {
+        for name in ["", "a", "0", "a-b_c.d", "a/", "com.example/a", "a-1.b2/0", "A.B/C"] {
+            assert!(is_meta(&std::format!(r#" {{ "x" : 1 , "{name}" : [ ] }} "#)), "{name}");
+            assert!(is_meta(&std::format!(r#"{{"{name}":{{".":1}}}}"#)), "{name}");
+        }
+        for name in [
+            "-a", "a-", "_", ".", "a.", "a b", "é", "a:b", r"\u0061", "/a", "./a", "a./b", ".a/b", "a..b/c", "1a/b",
+            "a.1/b", "a-/b", "-a/b", "a_b/c", "a/b/c", "a/-", "a/b.", "a /b",
+        ] {
+            assert!(!is_meta(&std::format!(r#"{{"x":1,"{name}":1}}"#)), "{name}");
+        }
+        assert!(is_meta("{}") && !is_meta("[]") && !is_meta("") && !is_meta(r#"{"a":1"#) && !is_meta(r#"{"a":1,}"#));
+    }
+
+    // spec: S022
+    #[test]
+    fn uris() {
+        for uri in ["a:", "a+b-c.1:x", "FILE:///a%20B?c=[d]#e~!$&'()*,;=@"] {
+            assert!(is_uri(uri, false) && is_uri(uri, true), "{uri}");
+        }
+        for uri in ["", ":", "a", "1a:x", "1 a:x", "a b:x", "+a:x", "a_b:x", "é:x", "a/b:c"] {
+            assert!(!has_scheme(uri) && !is_uri(uri, false), "{uri}");
+        }
+        for uri in ["a:b c", "a:\u{e9}", "a:%", "a:%2", "a:%2g", "a:<b>", "a:\"", "a:\\", "a:^", "a:`", "a:|", "a:\n"] {
+            assert!(has_scheme(uri) && !is_uri(uri, true), "{uri}");
+        }
+        assert!(is_uri("a:{b}", true) && !is_uri("a:{b}", false));
     }
 
     // spec: S069 T118 T119 T120 T121 T122 T127 T128

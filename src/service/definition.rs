@@ -4,8 +4,9 @@
 //! a definition that breaks one panics when it is made:
 //!
 //! - The name of a tool has 1 to 128 letters, digits, `_`, `-` and `.`; tools and prompts have a description.
-//! - `inputSchema` is a JSON object with `"type": "object"`; `outputSchema` and `_meta` are JSON objects.
-//! - A URI has a scheme. The braces of a URI template are balanced, and each pair has a name in it.
+//! - `inputSchema` is a JSON object with `"type": "object"`; `outputSchema` and `_meta` are JSON objects, and the names in
+//!   `_meta` are [allowed](constant::is_meta).
+//! - A URI has a scheme and the characters of RFC 3986. The braces of a URI template are balanced, and each pair has a name in it.
 //! - Names and URIs are unique in their table, see [`Service::tools`](super::Service::tools).
 //!
 //! Schemas are of JSON Schema 2020-12, the default of the protocol, or of the dialect that their `$schema` names. They are
@@ -280,9 +281,10 @@ macro_rules! shared_setters {
             self
         }
 
-        /// Sets `_meta`, a JSON object; written from 2025-06-18 on. Panics on anything else.
+        /// Sets `_meta`, a JSON object with names that are [allowed](constant::is_meta); written from 2025-06-18 on.
+        /// Panics on anything else.
         pub const fn meta(mut self, meta: &'static str) -> Self {
-            assert!(constant::is_object(meta), "_meta is a JSON object");
+            assert!(constant::is_meta(meta), "_meta is a JSON object with names like \"com.example/thing\" (see constant::is_meta)");
             self.info.meta = Some(meta);
             $(self.info.$details = $write;)?
             self
@@ -483,7 +485,7 @@ impl<'t> ResourceInfo<'t> {
 
     /// Returns whether it can be listed as a resource: the URI has a scheme, and `_meta` is a JSON object.
     pub(crate) fn is_sound(&self) -> bool {
-        is_uri_like(self.uri) && self.meta.is_none_or(constant::is_object)
+        constant::has_scheme(self.uri) && self.meta.is_none_or(constant::is_object)
     }
 
     /// Returns whether it can be listed as a template.
@@ -576,13 +578,13 @@ pub struct Resource<S: 'static> {
 }
 
 impl<S> Resource<S> {
-    /// Makes a resource with its `uri` and `name`. Panics if the URI has no scheme.
+    /// Makes a resource with its `uri` and `name`. Panics if it is no URI of RFC 3986.
     pub const fn new(
         uri: &'static str,
         name: &'static str,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
-        assert!(is_uri_like(uri), "a resource's URI has a scheme");
+        assert!(constant::is_uri(uri, false), "a resource's URI has a scheme, and % before what RFC 3986 escapes");
         Resource {
             info: ResourceInfo::new(uri, name),
             read,
@@ -633,7 +635,7 @@ pub struct ResourceTemplate<S: 'static> {
 }
 
 impl<S> ResourceTemplate<S> {
-    /// Makes a template with its `uriTemplate` and `name`. Panics if the template has no scheme or no variable, or if its
+    /// Makes a template with its `uriTemplate` and `name`. Panics if it has no scheme, no variable, or characters that RFC 3986 escapes, or if its
     /// braces are not balanced.
     pub const fn new(
         uri_template: &'static str,
@@ -641,7 +643,10 @@ impl<S> ResourceTemplate<S> {
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
         assert!(super::template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
-        assert!(is_uri_like(uri_template), "a resource's URI has a scheme");
+        assert!(
+            constant::is_uri(uri_template, true),
+            "a URI template has a scheme, and % before what RFC 3986 escapes"
+        );
         ResourceTemplate {
             info: ResourceInfo::new(uri_template, name),
             read,
@@ -899,14 +904,3 @@ macro_rules! any_completes {
     )* };
 }
 any_completes!(any_template_completes: ResourceTemplate, any_prompt_completes: Prompt);
-
-/// Returns whether there is something before a colon.
-#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
-const fn is_uri_like(uri: &str) -> bool {
-    let bytes = uri.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() && bytes[i] != b':' {
-        i += 1;
-    }
-    i > 0 && i < bytes.len()
-}

@@ -222,7 +222,8 @@ impl AuthorizationConfig {
 
     /// Sets the URL of the application's
     /// [client id metadata document](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration#client-id-metadata-documents),
-    /// which is the `client_id` at servers that support it.
+    /// which is the `client_id` at servers that support it: an `https` URL with a path that is more than a slash. Another one
+    /// ends the login with [`AuthorizationError::Url`](crate::AuthorizationError::Url).
     #[must_use]
     pub fn client_metadata_url(self, url: impl Into<String>) -> Self {
         AuthorizationConfig { client_metadata_url: Some(url.into()), ..self }

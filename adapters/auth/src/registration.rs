@@ -73,7 +73,10 @@ pub(crate) fn by_metadata_document(
     let Some(client_id) = config.client_metadata_url.as_ref().filter(|_| metadata.takes_metadata_documents) else {
         return Ok(None);
     };
-    let is_good = |url: &Url<'_>| url.is_secure() && url.target() != "/" && !client_id.contains(['#', ' ']);
+    // The path is more than a slash; a query is no path.
+    let is_path = |path: &str| path.len() > 1 && !path.split('/').any(|segment| matches!(segment, "." | ".."));
+    let has_path = |url: &Url<'_>| url.target().split('?').next().is_some_and(is_path);
+    let is_good = |url: &Url<'_>| url.is_secure() && has_path(url) && !client_id.contains(['#', ' ']);
     if !Url::parse(client_id).is_ok_and(|url| is_good(&url)) {
         let reason = crate::url::RefusedUrlError::Malformed;
         return Err(AuthorizationError::Url { member: "client_metadata_url", reason });

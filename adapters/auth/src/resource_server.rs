@@ -1090,7 +1090,7 @@ mod tests {
         assert_eq!(proof(&[b"\xff"]), Err(ProofError::Jws(JwsError::Malformed)));
     }
 
-    // spec: A154 A155 A156
+    // spec: A043 A154 A155 A156 A159
     #[test]
     fn challenges() {
         let challenge = |error, scopes: &[&str]| with(|server| server.challenge(error, scopes).to_string());
@@ -1099,6 +1099,10 @@ mod tests {
         assert_eq!(
             challenge(TokenError::Expired, &[]),
             "Bearer error=\"invalid_token\", error_description=\"the access token has expired\""
+        );
+        assert_eq!(
+            challenge(TokenError::Scope, &["a", "b"]),
+            "Bearer error=\"insufficient_scope\", error_description=\"the access token lacks a scope\", scope=\"a b\""
         );
         // Nothing ends the quotes or the header.
         assert_eq!(challenge(TokenError::Missing, &["a\"\r\nX: \\y\u{e9}"]), "Bearer scope=\"aX: y\"");

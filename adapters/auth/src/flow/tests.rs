@@ -757,6 +757,7 @@ fn client_id_metadata_documents() {
     assert_eq!(world.visited("client_id").as_deref(), Some("id 1"), "the server does not support documents");
 }
 
+// spec: A107
 #[test]
 fn a_client_id_that_is_no_url_of_a_document_is_refused() {
     let metadata =
@@ -765,6 +766,12 @@ fn a_client_id_that_is_no_url_of_a_document_is_refused() {
         "http://client.example/metadata.json",
         "https://client.example/",
         "https://client.example",
+        "https://client.example?x=y",
+        "https://client.example/?x=y",
+        "https://client.example/?/metadata.json",
+        "https://client.example/a/../metadata.json",
+        "https://client.example/./metadata.json",
+        "https://me@client.example/metadata.json",
         "https://client.example/metadata.json#x",
         "https://client.example/meta data.json",
         "metadata.json",
