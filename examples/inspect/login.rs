@@ -93,7 +93,8 @@ pub(crate) fn logout(url: &str, settings: &Options, stop: &Stop) -> io::Result<b
 
 /// Shows a URL, and opens it in a browser if `opens` says so.
 fn visit(url: &str, opens: bool) {
-    live::write(&format!("The server demands a login. Visit this page to go on; Ctrl-C gives up:\n  {url}\n"));
+    let shown = text::clean(url);
+    live::write(&format!("The server demands a login. Visit this page to go on; Ctrl-C gives up:\n  {shown}\n"));
     if opens && let Some((program, args)) = browser(url) {
         let mut browser = Command::new(program);
         browser.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -14,7 +14,7 @@ use crate::commands::{Done, Run, Trouble};
 use crate::json::{Members, array, compact, quote};
 use crate::page::{Spans, Style};
 use crate::show::bytes;
-use crate::text::{clean, one_line};
+use crate::text::{clean, file_name, one_line};
 
 const LIMITS: SkillLimits = SkillLimits::DEFAULT;
 
@@ -73,7 +73,8 @@ impl Run<'_, '_> {
         }
         let mut page = self.page();
         for (path, content) in &files {
-            write_file(&folder, path, content)?;
+            let path = file_name(path);
+            write_file(&folder, &path, content)?;
             let count = u64::try_from(content.len()).unwrap_or(u64::MAX);
             let shown = one_line(folder.join(path).display());
             page.spans(0, &Spans::of(Style::Plain, shown).and(Style::Dim, format_args!("  {}", bytes(count))));

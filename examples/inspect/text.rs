@@ -29,12 +29,23 @@ pub(crate) fn one_line(text: impl Display) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Invisible characters that change how other text is shown: C1 controls, directions, invisible letters.
+/// Makes a name of a server safe for a file. It is written as [`clean`] shows it, on one line, so that no file looks like another
+/// one in a list.
+pub(crate) fn file_name(name: &str) -> String {
+    let part = |c: char| match clean(c) {
+        shown if shown == "\n" => format!("<U+{:04X}>", u32::from(c)),
+        shown => shown,
+    };
+    name.chars().map(part).collect()
+}
+
+/// Invisible characters that change how other text is shown, or that hide text: C1 controls, directions, invisible letters, fillers.
 pub(crate) const fn is_hidden(c: char) -> bool {
     matches!(c,
-        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
-        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
+        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Returns the number of columns of a character on a terminal.
@@ -57,8 +68,7 @@ pub(crate) const fn char_width(c: char) -> usize {
         | '\u{200d}'
         | '\u{20d0}'..='\u{20ff}'
         | '\u{fe00}'..='\u{fe0f}'
-        | '\u{fe20}'..='\u{fe2f}'
-        | '\u{e0100}'..='\u{e01ef}' => 0,
+        | '\u{fe20}'..='\u{fe2f}' => 0,
         '\u{1100}'..='\u{115f}'
         | '\u{231a}'
         | '\u{231b}'
@@ -197,6 +207,13 @@ mod tests {
             assert!(!clean.chars().any(|c| c != '\n' && (c.is_control() || is_hidden(c))), "{c:?}");
         }
         assert_eq!(one_line(" a\n\n  b\t c "), "a b c");
+        assert_eq!(file_name("a/ b\u{202e}txt.exe\u{2028}ü👩\u{200d}💻"), "a/ b<U+202E>txt.exe<U+2028>ü👩\u{200d}💻");
+        for hidden in
+            ["\n", "\r\n", "\t", "\u{7f}", "\u{85}", "\u{2029}", "\u{200b}", "\u{feff}", "\u{e0041}", "\u{3164}"]
+        {
+            let name = file_name(hidden);
+            assert!(!name.chars().any(|c| c.is_control() || is_hidden(c) || c == '\u{2029}'), "{name:?}");
+        }
     }
 
     #[test]

@@ -201,7 +201,8 @@ impl Skill {
     }
 
     /// Returns the path of a file within the directory of the skill, decoded, for example `references/my notes.md`. No
-    /// segment is empty, `.` or `..`, or has a slash, a backslash or a control character. `None` if the URI is not within the
+    /// segment is empty, `.` or `..`, or has a slash, a backslash or an ASCII control character. Others may be there, such as those that
+    /// change the direction of text: show them, and write them to names of files, as escapes. `None` if the URI is not within the
     /// directory.
     #[must_use]
     pub fn path_of(&self, uri: &str) -> Option<String> {

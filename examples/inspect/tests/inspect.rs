@@ -918,6 +918,20 @@ fn files_of_a_skill_are_written_when_all_are_verified() {
     assert_eq!(out, format!("{path}/SKILL.md  57 bytes\n{path}/a/words.txt  3 bytes\n"));
     assert_eq!(std::fs::read_to_string(folder.join("SKILL.md")).unwrap(), SKILL_MD);
     assert_eq!(std::fs::read_to_string(folder.join("a/words.txt")).unwrap(), WORDS);
+    // A file has the name that the list shows.
+    let odd = "skill://greet/a%E2%80%AE/gpj\u{202e}%C2%85.exe";
+    let named = format!("{path}/odd/a<U+202E>/gpj<U+202E><U+0085>.exe");
+    let entry = GREET.replace("skill://greet/a/words.txt", odd);
+    let answers = [
+        WITH_SKILLS.into(),
+        skills(2, &entry),
+        contents(3, "skill://greet/SKILL.md", SKILL_MD),
+        contents(4, odd, WORDS),
+    ];
+    let (code, out, err) =
+        made_up(&answers.each_ref().map(String::as_str), &["skill", "greet", "-o", &format!("{path}/odd")]);
+    assert!(code == 0 && out.contains(&named) && std::path::Path::new(&named).is_file(), "{out}{err}");
+    std::fs::remove_dir_all(folder.join("odd")).unwrap();
     // Nothing is overwritten, and no link that is there is followed.
     let (code, _, err) = save(WORDS);
     assert!(code == 2 && err.contains("is not empty"), "{err}");
