@@ -4,7 +4,11 @@
     footprint.py ROWS             prints the table
     footprint.py ROWS --check     fails where docs/footprint.md says something else
     footprint.py ROWS --check-first   the same, where ROWS has the small images of the first target only
-    footprint.py ROWS --write     puts it into docs/footprint.md
+    footprint.py ROWS --write     puts it into docs/footprint.md, and its figures where other pages quote them
+    footprint.py --quotes         fails where another page quotes a figure that docs/footprint.md does not have; needs no image
+    footprint.py --write-quotes   puts the figures of docs/footprint.md where other pages quote them
+
+A quote is a number before a comment with the row and the column: `25,204<!-- tools_raw flash -->`. `--check` looks at them too.
 
 ROWS is a file of lines `key<TAB>image`: which image is which, as tests/bare_metal/footprint.sh built them. Keys are
 `TARGET/NAME`; `NAME/report` is an image for QEMU that says how deep its stack was and how long it worked; `NAME/lean` one
@@ -23,6 +27,7 @@ from elf import Elf, total
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
 PAGE = os.path.join(ROOT, "docs", "footprint.md")
+QUOTING = ["README.md", "docs/devices.md"]
 BEGIN, END = "<!-- footprint: made by tests/bare_metal/footprint.sh -->", "<!-- /footprint -->"
 
 # What the table may be off by before the check fails: another toolchain moves all figures a little.
@@ -65,6 +70,8 @@ ROWS = [
 PROGRAMS = [
     ("uart-tools", "`uart`, its tools only"),
     ("uart", "`uart`, with everything it has"),
+    ("interrupts", "`interrupts`, with a late tool"),
+    ("embassy", "`embassy`: the same, with executor and channels"),
     ("ethernet", "`ethernet`: TCP/IP, HTTP and everything"),
 ]
 
@@ -355,11 +362,53 @@ def over_budget(found):
     return [f"{name}: {flash[name]} bytes, more than {kib} KiB" for name, kib in BUDGETS.items() if flash[name] > kib << 10]
 
 
+# The columns that other pages quote, each of the first target.
+QUOTED = {
+    "flash": f"flash, {TARGETS[0].split('-')[0]}",
+    "ram": "static RAM",
+    "stack": "stack",
+    "call": "instructions a call",
+    "lean": LEAN,
+}
+
+
+def quotes(write):
+    """Where other pages quote another figure than the page has. Writes the right ones if `write`."""
+    cells = figures(open(PAGE).read().split(BEGIN)[1].split(END)[0].strip())
+    titles = {name: title for name, title, *_ in ROWS + PROGRAMS}
+    off, count = [], 0
+
+    def right(match):
+        nonlocal count
+        count += 1
+        name, column = match[2], match[3]
+        value = cells.get((titles.get(name), QUOTED.get(column)))
+        if value is None:
+            sys.exit(f"{page}: the table has no {name} {column}")
+        if match[1] != number(value):
+            off.append(f"{page}, {name} {column}: it says {match[1]}, docs/footprint.md {number(value)}")
+        return f"{number(value)}<!-- {name} {column} -->"
+
+    for page in QUOTING:
+        path = os.path.join(ROOT, page)
+        text = open(path).read()
+        new = re.sub(r"([0-9,]+)<!-- (\w[\w-]*) (\w+) -->", right, text)
+        if write and new != text:
+            open(path, "w").write(new)
+    if not count:
+        sys.exit("no page quotes a figure: the search is broken")
+    return [] if write else off
+
+
 def has_lean(cells):
     return any(column == LEAN for _, column in cells)
 
 
 def main():
+    if sys.argv[1] in ("--quotes", "--write-quotes"):
+        off = quotes(sys.argv[1] == "--write-quotes")
+        print("\n".join(off))
+        return 1 if off else 0
     images = dict(line.rstrip("\n").split("\t") for line in open(sys.argv[1]))
     found = measured(images)
     found["wasm"] = os.path.getsize(images["wasm"])
@@ -370,8 +419,9 @@ def main():
         page = open(PAGE).read()
         head, rest = page.split(BEGIN)
         open(PAGE, "w").write(head + BEGIN + "\n" + now + "\n" + END + rest.split(END)[1])
+        quotes(write=True)
     elif "--check" in sys.argv or "--check-first" in sys.argv:
-        off = check(now, open(PAGE).read(), "--check-first" in sys.argv) + over_budget(found)
+        off = check(now, open(PAGE).read(), "--check-first" in sys.argv) + over_budget(found) + quotes(write=False)
         print("\n".join(off))
         print(f"footprint: {len(figures(now))} figures, {len(off)} off by more than {TOLERANCE:.0%} or above a budget")
         return 1 if off else 0

@@ -4,7 +4,7 @@
 #
 #   tests/bare_metal/footprint.sh           prints the table
 #   tests/bare_metal/footprint.sh --check   fails where the page's is off by more than the tolerance
-#   tests/bare_metal/footprint.sh --write   puts it into the page
+#   tests/bare_metal/footprint.sh --write   puts it into the page, and its figures where other pages quote them
 #   tests/bare_metal/footprint.sh --check-first   checks without the small images of the second and third target: half of the
 #                                           time, for the gate
 #
@@ -83,6 +83,10 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
     program "$target/uart" uart
     program "$target/ethernet" ethernet
 done
+# The boards whose drivers are for one processor.
+BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
+program "$BM_TARGET/interrupts" interrupts
+program "$BM_TARGET/embassy" embassy
 
 # The same for QEMU, with a word at the end. `ethernet` needs none: it says it to whoever asks.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
