@@ -34,7 +34,7 @@ use mcp_sansio::client::{ClientInfo, ErrorObject, TransportError};
 use mcp_sansio::protocol::{ClientCapability, code};
 use mcp_sansio::revision::Revisions;
 use mcp_sansio_blocking::client::{ClientError, ServerError};
-use mcp_sansio_tasks::client::{DECLARATION, TaskEnd};
+use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, TaskEnd};
 
 use args::{Command, Options, Parsed, Target};
 use commands::{Run, Trouble};
@@ -131,7 +131,7 @@ fn inspect(
 /// Returns the profile of this client.
 fn profile(options: &Options, has_roots: bool, interactive: bool) -> ClientInfo<'static> {
     let mut profile = ClientInfo::new("inspect", env!("CARGO_PKG_VERSION")).title("Inspector of mcp-sansio");
-    profile = profile.extensions(DECLARATION);
+    profile = profile.extensions(DECLARATION, RESULT_TYPES);
     // Without a user, the questions are not declared: a server can then use another way.
     if interactive {
         profile = profile

@@ -9,7 +9,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEvent, TaskFollower, TaskHandle, TaskStep};
+use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle, TaskStep};
 use serde_json::{Value, json};
 
 const ID: &str = "a task";
@@ -19,7 +19,7 @@ const QUESTIONS: usize = 3;
 const AT_MOST: u64 = 10_000;
 
 static PROFILE: ClientInfo<'static> =
-    ClientInfo::new("follower", "1").extensions(DECLARATION).feature(ClientCapability::ElicitForm);
+    ClientInfo::new("follower", "1").extensions(DECLARATION, RESULT_TYPES).feature(ClientCapability::ElicitForm);
 
 fn limits() -> FollowLimits {
     FollowLimits::DEFAULT.at_most(AT_MOST).poll_interval(50, 2_000).cancel_time(500).failures(2).questions(QUESTIONS)

@@ -43,6 +43,7 @@ pub struct ClientInfo<'t> {
     pub(super) roots_changed: bool,
     experimental: Option<Raw<'t>>,
     pub(super) extensions: Option<Raw<'t>>,
+    pub(super) result_types: &'t [&'t str],
     pub(crate) revisions: Revisions,
 }
 
@@ -62,6 +63,7 @@ impl<'t> ClientInfo<'t> {
             roots_changed: false,
             experimental: None,
             extensions: None,
+            result_types: &[],
             revisions: Revisions::ALL,
         }
     }
@@ -126,13 +128,14 @@ impl<'t> ClientInfo<'t> {
         ClientInfo { experimental: Some(object), ..self }
     }
 
-    /// Sets `extensions`, a JSON object with the settings of each extension (from 2026-07-28 on). Results with an
-    /// unknown `resultType` then go to the application. Default: none, and such results are [`TransportError::Invalid`].
+    /// Sets `extensions`, a JSON object with the settings of each extension (from 2026-07-28 on), and the types of results that
+    /// these extensions have (`resultType`). Such results go to the application as they are; any other type but `complete`
+    /// and `input_required` ends its request with [`TransportError::ResultType`]. Default: none.
     ///
-    /// [`TransportError::Invalid`]: super::TransportError::Invalid
+    /// [`TransportError::ResultType`]: super::TransportError::ResultType
     #[must_use]
-    pub const fn extensions(self, object: Raw<'t>) -> Self {
-        ClientInfo { extensions: Some(object), ..self }
+    pub const fn extensions(self, object: Raw<'t>, result_types: &'t [&'t str]) -> Self {
+        ClientInfo { extensions: Some(object), result_types, ..self }
     }
 
     /// Sets the revisions that the client supports. Default: all.

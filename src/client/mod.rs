@@ -157,7 +157,7 @@ pub enum ClientEvent<'a> {
         /// must not be [cached](cache).
         retried: bool,
         /// The `result`, a JSON object, or the reason why there is no result. With
-        /// [extensions](ClientInfo::extensions) its `resultType` may be one of an extension.
+        /// [extensions](ClientInfo::extensions) its `resultType` may be one of those.
         outcome: Result<Raw<'a>, RequestError<'a>>,
     },
     /// The server asks for input:
@@ -251,8 +251,10 @@ error_enum! {
         Unauthorized => "the server wants authorization",
         /// The answer is larger than the limit of the application.
         TooLarge => "the answer is larger than the limit",
-        /// The answer is not a valid response: no JSON, no `result`, or an unknown `resultType`.
+        /// The answer is not a valid response: no JSON, or no `result`.
         Invalid => "the answer is not a valid one",
+        /// The `resultType` of the answer is neither one of the protocol nor of an [extension](ClientInfo::extensions).
+        ResultType => "the resultType of the answer is not known",
         /// The server asked for input that the client did not declare in its capabilities.
         Undeclared => "the server asked for something that the client did not declare",
         /// The application refused the input that the server asked for.

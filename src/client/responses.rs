@@ -124,9 +124,9 @@ impl Client<'_> {
                 Ok(asked) => return asked.map(ClientEvent::Asked),
                 Err(lost) => Err(lost),
             },
-            // It may be a type of an extension, which the application knows.
-            Some(Some(_)) if self.profile.extensions.is_some() => Ok(result),
-            Some(_) => Err(TransportError::Invalid),
+            // A type of an extension, which the application knows.
+            Some(Some(kind)) if self.profile.result_types.iter().any(|known| kind.eq_str(known)) => Ok(result),
+            Some(_) => Err(TransportError::ResultType),
         };
         self.end(token, outcome.map_err(RequestError::Lost))
     }

@@ -14,11 +14,11 @@ use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio_blocking::client::{Child, Client, ClientError, Direction, Ignore, Transport};
 use mcp_sansio_tasks::TaskStatus;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
+use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
 use task_server::{World, service};
 
 static PROFILE: ClientInfo<'static> =
-    ClientInfo::new("test", "1").extensions(DECLARATION).feature(ClientCapability::ElicitForm);
+    ClientInfo::new("test", "1").extensions(DECLARATION, RESULT_TYPES).feature(ClientCapability::ElicitForm);
 
 const LIMITS: FollowLimits = FollowLimits::DEFAULT.poll_interval(20, 100);
 /// The longest time for any step. None comes near it.

@@ -85,13 +85,13 @@ impl TaskNotice {
 mod tests {
     use mcp_sansio::client::ClientInfo;
     use mcp_sansio::revision::Revision;
-    use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskHandle, TaskStep};
+    use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskHandle, TaskStep};
 
     use super::*;
     use crate::ServerError;
     use mcp_sansio::protocol::Method;
 
-    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").extensions(DECLARATION);
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").extensions(DECLARATION, RESULT_TYPES);
 
     /// The params of a notification about the task `a`, and the result of `tasks/get` too.
     const DONE: Raw<'static> = Raw::constant(concat!(

@@ -16,12 +16,12 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio_smol::Serve;
 use mcp_sansio_smol::client::{Child, Client, ClientError, Ignore, Transport};
 use mcp_sansio_tasks::TaskStatus;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
+use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
 use smol::{Timer, future};
 use task_server::{World, service};
 
 static PROFILE: ClientInfo<'static> =
-    ClientInfo::new("test", "1").extensions(DECLARATION).feature(ClientCapability::ElicitForm);
+    ClientInfo::new("test", "1").extensions(DECLARATION, RESULT_TYPES).feature(ClientCapability::ElicitForm);
 
 const SURE: Raw<'static> = Raw::constant(r#"{"sure":true}"#);
 const LIMITS: FollowLimits = FollowLimits::DEFAULT.poll_interval(20, 100);

@@ -13,7 +13,9 @@ use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, Service,
 use mcp_sansio::sink::LineSink;
 use mcp_sansio::trace_context::{TraceContext, TraceParent};
 use mcp_sansio_host::testing::Conversation;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle, TaskStep};
+use mcp_sansio_tasks::client::{
+    DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle, TaskStep,
+};
 use mcp_sansio_tasks::{HasTasks, TaskOptions, TaskSlot, TaskStatus, TaskToken, Tasks, begin, complete, extension};
 
 struct World {
@@ -44,7 +46,7 @@ const SCHEMA: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"su
 const SURE: Raw<'static> = Raw::constant(r#"{"sure":true}"#);
 
 static PROFILE: ClientInfo<'static> =
-    ClientInfo::new("test", "1").extensions(DECLARATION).feature(ClientCapability::ElicitForm);
+    ClientInfo::new("test", "1").extensions(DECLARATION, RESULT_TYPES).feature(ClientCapability::ElicitForm);
 
 fn engine() -> Client<'static> {
     let mut engine = Client::growing(&PROFILE);

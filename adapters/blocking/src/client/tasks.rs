@@ -24,9 +24,9 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # use mcp_sansio::client::{ClientInfo, Request};
     /// # use mcp_sansio::client::result::ClientResult;
     /// # use mcp_sansio_blocking::client::{Child, Client, Ignore};
-    /// use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
+    /// use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
     ///
-    /// let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION);
+    /// let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
     /// let mut client = Client::new(Child::spawn(Command::new("builder"), &profile)?, Ignore);
     /// client.connect()?;
     /// let result = client.request(&Request::call("build"))?;

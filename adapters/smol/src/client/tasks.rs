@@ -33,9 +33,9 @@ impl Client {
     /// # use mcp_sansio::client::{ClientInfo, Request};
     /// # use mcp_sansio::client::result::ClientResult;
     /// # use mcp_sansio_smol::client::Client;
-    /// use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
+    /// use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
     ///
-    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0").extensions(DECLARATION);
+    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
     ///
     /// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let result = client.request(Request::call("build")).await?;

@@ -11,9 +11,9 @@
 //! use mcp_sansio::json::Raw;
 //! use mcp_sansio::revision::Revision;
 //! use mcp_sansio_tasks::TaskStatus;
-//! use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle, TaskStep};
+//! use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle, TaskStep};
 //!
-//! let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION);
+//! let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
 //! let mut engine = Client::growing(&profile);
 //! engine.connect_as(Revision::V2026_07_28);
 //! let result = Raw::constant(
@@ -51,3 +51,6 @@ use mcp_sansio::json::Raw;
 /// The extension with its settings, for [`ClientInfo::extensions`](mcp_sansio::client::ClientInfo::extensions). A client
 /// with other extensions too writes one object with all of them.
 pub const DECLARATION: Raw<'static> = Raw::constant(r#"{"io.modelcontextprotocol/tasks":{}}"#);
+
+/// The types of its results, for [`ClientInfo::extensions`](mcp_sansio::client::ClientInfo::extensions).
+pub const RESULT_TYPES: &[&str] = &["task"];

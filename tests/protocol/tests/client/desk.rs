@@ -26,7 +26,7 @@ pub(crate) const FULL: ClientInfo<'static> = ClientInfo::new("desk", "1.0")
     .feature(ClientCapability::ElicitUrl)
     .roots_changed()
     .experimental(Raw::constant(r#"{"x":{"a":1}}"#))
-    .extensions(Raw::constant(r#"{"com.example/x":{}}"#));
+    .extensions(Raw::constant(r#"{"com.example/x":{}}"#), &["com.example/x"]);
 
 /// A client that declares no capability.
 pub(crate) const PLAIN: ClientInfo<'static> = ClientInfo::new("plain", "1");

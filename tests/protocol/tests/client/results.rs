@@ -11,6 +11,7 @@ use mcp_sansio_blocking::client::ClientError;
 #[test]
 fn results_and_what_is_none() {
     let invalid = "tools/list failed: the answer is not a valid one";
+    let unknown = "tools/list failed: the resultType of the answer is not known";
     let cases = [
         (
             r#""result":{"resultType":"complete","tools":[]}"#,
@@ -19,8 +20,8 @@ fn results_and_what_is_none() {
         ),
         (r#""result":{"tools":[]}"#, r#"tools/list ok {"tools":[]}"#, true),
         (r#""result":{"resultType":"comp\u006cete"}"#, r#"tools/list ok {"resultType":"comp\u006cete"}"#, true),
-        (r#""result":{"resultType":null}"#, invalid, false),
-        (r#""result":{"resultType":3}"#, invalid, false),
+        (r#""result":{"resultType":null}"#, unknown, false),
+        (r#""result":{"resultType":3}"#, unknown, false),
         (r#""result":{"resultType":"input_required","requestState":"x"}"#, invalid, false),
         (r#""result":[]"#, invalid, true),
         (r#""result":null"#, invalid, true),
@@ -62,19 +63,21 @@ fn results_and_what_is_none() {
 #[test]
 fn results_of_extensions() {
     let result = r#"{"resultType":"com.example\/x","y":1}"#;
-    for (profile, expected) in [
-        (&FULL, format!("tools/call ok {result}")),
-        (&PLAIN, "tools/call failed: the answer is not a valid one".to_owned()),
-    ] {
+    const UNKNOWN: &str = "tools/call failed: the resultType of the answer is not known";
+    for (profile, expected) in [(&FULL, format!("tools/call ok {result}")), (&PLAIN, UNKNOWN.to_owned())] {
         everywhere(|| {
             let mut desk = Desk::modern(profile);
             desk.send(&Request::call("x"));
             desk.result(result);
             assert_eq!(desk.event(), expected);
-            // A `resultType` that is no string is never one of an extension.
-            desk.send(&Request::call("x"));
-            desk.result(r#"{"resultType":3}"#);
-            assert_eq!(desk.event(), "tools/call failed: the answer is not a valid one");
+            // Not one of the extensions that are declared, or no string.
+            for kind in
+                [r#""com.example/y""#, r#""""#, r#""Complete""#, r#""complete ""#, "3", "null", r#"["complete"]"#]
+            {
+                desk.send(&Request::call("x"));
+                desk.result(&format!(r#"{{"resultType":{kind},"content":[]}}"#));
+                assert_eq!(desk.event(), UNKNOWN, "{kind}");
+            }
             desk
         });
     }
