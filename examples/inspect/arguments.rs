@@ -18,7 +18,7 @@ fn is_object(args: &[String]) -> bool {
 
 /// Builds a JSON object from the arguments. `schema` is the schema of the tool. Without one all values are strings and keys
 /// have no parts, as for prompts. With one, dots reach into objects and arrays: `due.date=…`, `list.0=…`.
-pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<String, String> {
+pub(crate) fn build(args: &[String], schema: Option<&Schema<'_>>) -> Result<String, String> {
     if is_object(args) {
         let json = args.first().map_or("{}", |json| json.trim());
         return match Raw::parse(json.as_bytes()) {
@@ -81,7 +81,7 @@ fn is_array(types: &[String]) -> bool {
 }
 
 /// Takes a key apart at its dots. A name of the schema that has dots itself stays whole.
-fn parts(key: &str, schema: Option<Schema<'_>>) -> Result<Vec<Part>, String> {
+fn parts(key: &str, schema: Option<&Schema<'_>>) -> Result<Vec<Part>, String> {
     let whole = || vec![Part::Member(key.into())];
     let Some(schema) = schema else { return Ok(whole()) };
     if !key.contains('.') || matches!(schema.member(schema.root(), key), Member::Known(_)) {
@@ -110,7 +110,7 @@ fn parts(key: &str, schema: Option<Schema<'_>>) -> Result<Vec<Part>, String> {
 }
 
 /// Finds a key in the schema. The error names a member that the schema does not have.
-fn place<'a>(key: &str, parts: &[Part], schema: Option<Schema<'a>>, given: &Given<'_>) -> Result<Place<'a>, String> {
+fn place<'a>(key: &str, parts: &[Part], schema: Option<&Schema<'a>>, given: &Given<'_>) -> Result<Place<'a>, String> {
     let Some(schema) = schema else { return Ok(Place::Open) };
     let mut at = schema.root();
     for part in parts {
@@ -228,7 +228,7 @@ fn json(key: &str, value: &str) -> Result<String, String> {
     Ok(compact(raw))
 }
 
-fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, place: Place<'_>) -> Result<String, String> {
+fn typed<'a>(key: &str, value: &str, schema: Option<&Schema<'a>>, place: Place<'a>) -> Result<String, String> {
     let Some(schema) = schema else { return Ok(quote(value)) };
     let Place::Known(about) = place else { return Ok(guess(value)) };
     let types = schema.types(about);
@@ -282,7 +282,7 @@ fn guess(value: &str) -> String {
 }
 
 /// Converts a value to the first of its types that fits.
-fn fit<'a>(value: &str, types: &[String], schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
+fn fit<'a>(value: &str, types: &[String], schema: &Schema<'a>, about: Raw<'a>) -> Option<String> {
     let may = |kind: &str| types.iter().any(|name| name == kind);
     let parsed = Raw::parse(value.as_bytes()).ok();
     let whole = |raw: &Raw<'_>| raw.is_integer() || raw.i64().is_some();
@@ -305,7 +305,7 @@ fn fit<'a>(value: &str, types: &[String], schema: Schema<'a>, about: Raw<'a>) ->
 }
 
 /// Converts `a,b,c` to an array.
-fn items<'a>(value: &str, schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
+fn items<'a>(value: &str, schema: &Schema<'a>, about: Raw<'a>) -> Option<String> {
     let types = about.get("items").map(|items| schema.types(items)).unwrap_or_default();
     let item = |value: &str| if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, about) };
     let items: Option<Vec<_>> = value.split(',').filter(|item| !item.is_empty()).map(|v| item(v.trim())).collect();
@@ -359,7 +359,7 @@ mod tests {
 
     fn built(args: &[&str]) -> Result<String, String> {
         let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-        build(&args, Some(Schema::new(SCHEMA)))
+        build(&args, Some(&Schema::new(SCHEMA)))
     }
 
     #[test]
@@ -432,10 +432,10 @@ mod tests {
         assert!(wrong(&["n"]).contains("key=value"));
         assert!(wrong(&["{n:1}"]).contains("no valid JSON"));
         let closed = Schema::new(Raw::constant(r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#));
-        let wrong = build(&["c=1".into()], Some(closed)).unwrap_err();
+        let wrong = build(&["c=1".into()], Some(&closed)).unwrap_err();
         assert_eq!(wrong, "no member `c`; there are a, b; to send it all the same, write c:=1");
         let none = Schema::new(Raw::constant(r#"{"type":"object","additionalProperties":false}"#));
-        let wrong = build(&["c=1".into()], Some(none)).unwrap_err();
+        let wrong = build(&["c=1".into()], Some(&none)).unwrap_err();
         assert_eq!(wrong, "no member `c`; there are none; to send it all the same, write c:=1");
         assert_eq!(build(&["c=1".into()], None).as_deref(), Ok(r#"{"c":"1"}"#));
     }

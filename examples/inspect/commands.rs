@@ -16,7 +16,7 @@ use crate::json::{Members, array, compact, pretty, quote};
 use crate::lint;
 use crate::login;
 use crate::page::{Look, Page, Spans, Style};
-use crate::schema::Schema;
+use crate::schema::{Member, Schema};
 use crate::session::{Around, Session};
 use crate::show::{self, List};
 use crate::terminal::print;
@@ -348,8 +348,8 @@ impl Run<'_, '_> {
             pages = self.list("tools", ServerCapability::Tools)?;
             let tool = named(&items(&pages, "tools"), name)?;
             let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
-            let json = build(&args, Some(schema)).map_err(Trouble::Usage)?;
-            self.note_odd(schema, &json);
+            let json = build(&args, Some(&schema)).map_err(Trouble::Usage)?;
+            self.note_odd(&schema, &json);
             json
         } else {
             build(&args, None).map_err(Trouble::Usage)?
@@ -445,14 +445,14 @@ impl Run<'_, '_> {
     }
 
     /// Warns if the arguments do not fit the schema. They are sent anyway, because the schema may be wrong.
-    fn note_odd(&self, schema: Schema<'_>, json: &str) {
+    fn note_odd(&self, schema: &Schema<'_>, json: &str) {
         let given = Raw::parse(json.as_bytes()).unwrap_or(Raw::constant("{}"));
         let params = schema.params();
         let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, _) in given.members() {
             let name = name.to_string();
             let meant = meant(&name, &names);
-            if !names.contains(&name.as_str()) && !names.is_empty() {
+            if matches!(schema.member(schema.root(), &name), Member::Unknown(_)) {
                 let note = format!("the schema has no {name:?}{meant}");
                 self.around.live.borrow_mut().note(Style::Warn, &note);
             }
@@ -514,7 +514,12 @@ impl Run<'_, '_> {
         }
         let mut page = self.page();
         show(&mut page);
-        self.print(&page.finish())
+        let text = page.finish();
+        if text.trim().is_empty() {
+            // Not on stdout, where an empty text is what was asked for.
+            self.around.live.borrow_mut().note(Style::Dim, "The answer is empty.");
+        }
+        self.print(&text)
     }
 
     fn prompt(&mut self, name: &str, args: &[String]) -> Done {

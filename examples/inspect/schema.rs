@@ -1,6 +1,7 @@
 //! Reads the parameters of a tool from its JSON Schema.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio_host::schema::target;
@@ -35,10 +36,12 @@ pub(crate) enum Member<'a> {
 }
 
 /// A schema and the document that its references point into. References out of the document are not followed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Schema<'a> {
     root: Raw<'a>,
     sends_headers: bool,
+    /// The places that references lead to: each is looked for once.
+    targets: RefCell<BTreeMap<String, Option<Raw<'a>>>>,
 }
 
 /// The results of a search for a member so far.
@@ -51,17 +54,50 @@ struct Search {
     left: usize,
 }
 
+/// The properties that were found so far.
+struct Found<'a> {
+    params: Vec<Param<'a>>,
+    /// Their places.
+    names: BTreeMap<String, usize>,
+    /// The options that may still be looked at.
+    left: usize,
+}
+
+impl<'a> Found<'a> {
+    /// Adds a property, or what is new of it. A name that is only required may have any value.
+    fn add(&mut self, name: &Text<'_>, schema: Option<Raw<'a>>, required: bool) {
+        let name = name.to_string();
+        let any = const { Raw::constant("{}") };
+        let is_full = self.params.len() > ROWS;
+        match self.names.get(&name).and_then(|at| self.params.get_mut(*at)) {
+            Some(known) => {
+                known.required |= required;
+                known.schema = if known.schema.as_str() == any.as_str() { schema.unwrap_or(any) } else { known.schema };
+            }
+            None if is_full => {}
+            None => {
+                self.names.insert(name.clone(), self.params.len());
+                self.params.push(Param { name, schema: schema.unwrap_or(any), required });
+            }
+        }
+    }
+}
+
+fn required<'a>(object: Raw<'a>) -> impl Iterator<Item = Text<'a>> {
+    object.get("required").into_iter().flat_map(|names| names.items()).filter_map(|name| name.text())
+}
+
 fn properties<'a>(object: Raw<'a>) -> impl Iterator<Item = (Text<'a>, Raw<'a>)> {
     object.get("properties").into_iter().flat_map(|properties| properties.members())
 }
 
 impl<'a> Schema<'a> {
     pub(crate) const fn new(root: Raw<'a>) -> Self {
-        Schema { root, sends_headers: false }
+        Schema { root, sends_headers: false, targets: RefCell::new(BTreeMap::new()) }
     }
 
     /// Sets whether arguments with `x-mcp-header` are also sent as headers. Default: `false`.
-    pub(crate) const fn sends_headers(self, sends_headers: bool) -> Self {
+    pub(crate) fn sends_headers(self, sends_headers: bool) -> Self {
         Schema { sends_headers, ..self }
     }
 
@@ -102,6 +138,7 @@ impl<'a> Schema<'a> {
         // Other members are allowed if the schema says so; where it says nothing, most servers ignore them.
         search.is_open |= schema.get("additionalProperties").is_some_and(|more| more.bool() != Some(false));
         search.is_open |= schema.get("patternProperties").is_some();
+        search.is_open |= required(schema).any(|required| required.eq_str(name));
         let options = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key));
         options.flat_map(|options| options.items()).filter(|_| depth > 0).find_map(|option| {
             // An option that is not looked at may have the member.
@@ -121,12 +158,61 @@ impl<'a> Schema<'a> {
         })
     }
 
+    /// Returns the properties of an object, those in its `anyOf`, `oneOf` and `allOf` too, and the names that it requires.
     fn params_of(&self, object: Raw<'a>) -> Vec<Param<'a>> {
+        let mut found = Found { params: Vec::new(), names: BTreeMap::new(), left: OPTIONS };
+        self.find_params(object, DEPTH, true, &mut found);
+        found.params
+    }
+
+    /// `must` is false where another option may be chosen.
+    fn find_params(&self, object: Raw<'a>, depth: usize, must: bool, found: &mut Found<'a>) {
         let object = self.resolve(object);
-        let required = object.get("required").into_iter().flat_map(|names| names.items());
-        let required: BTreeSet<String> = required.filter_map(|name| name.text()).map(|name| name.to_string()).collect();
-        let properties = properties(object).map(|(name, schema)| (name.to_string(), schema));
-        properties.map(|(name, schema)| Param { required: required.contains(&name), name, schema }).collect()
+        for (name, schema) in properties(object) {
+            found.add(&name, Some(schema), false);
+        }
+        for name in required(object) {
+            found.add(&name, None, must);
+        }
+        for key in ["allOf", "anyOf", "oneOf"] {
+            let options = object.get(key);
+            let must = must && (key == "allOf" || options.is_some_and(|options| options.items().nth(1).is_none()));
+            for option in options.into_iter().flat_map(|options| options.items()) {
+                if depth > 0 && found.left > 0 {
+                    found.left -= 1;
+                    self.find_params(option, depth - 1, must, found);
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if an object of this schema has no members.
+    pub(crate) fn is_empty(&self) -> bool {
+        /// Members of a schema that name no member of its objects.
+        const SILENT: [&str; 12] = [
+            "$schema",
+            "$id",
+            "$comment",
+            "$defs",
+            "definitions",
+            "title",
+            "description",
+            "default",
+            "examples",
+            "type",
+            "properties",
+            "required",
+        ];
+        let object = self.resolve(self.root);
+        let is_silent = |(key, value): (Text<'_>, Raw<'_>)| {
+            let is = |name: &&str| key.eq_str(name);
+            SILENT.iter().any(is)
+                || (is(&"additionalProperties") || is(&"unevaluatedProperties")) && value.bool() == Some(false)
+                || is(&"maxProperties") && value.u64() == Some(0)
+                || key.chars().next() == Some(Ok('x'))
+        };
+        object.get("maxProperties").and_then(|most| most.u64()) == Some(0)
+            || object.members().all(is_silent) && self.params().is_empty()
     }
 
     /// Resolves a `$ref` into the same document.
@@ -134,7 +220,13 @@ impl<'a> Schema<'a> {
         let mut found = schema;
         for _ in 0..DEPTH {
             let Some(pointer) = found.get("$ref").and_then(|reference| reference.text()) else { break };
-            match target(self.root, &pointer.to_string()) {
+            let pointer = pointer.to_string();
+            let known = self.targets.borrow().get(&pointer).copied();
+            let place = known.unwrap_or_else(|| target(self.root, &pointer));
+            if known.is_none() {
+                self.targets.borrow_mut().insert(pointer, place);
+            }
+            match place {
                 Some(target) => found = target,
                 None => break,
             }
@@ -223,10 +315,23 @@ impl<'a> Schema<'a> {
             rows.push(vec![name, kind, mark(param.required), self.about(schema)]);
             let items = schema.get("items").map(|items| self.resolve(items));
             for inner in [Some(schema), items].into_iter().flatten() {
-                if depth + 1 < DEPTH && inner.get("properties").is_some() {
+                if depth + 1 < DEPTH {
                     self.add_rows(inner, depth + 1, mark, rows);
                 }
             }
+        }
+        // Names that are not said.
+        let object = self.resolve(object);
+        let patterns = object.get("patternProperties").into_iter().flat_map(|patterns| patterns.members());
+        let patterns = patterns.map(|(pattern, schema)| (format!("/{pattern}/"), schema));
+        let others = object.get("additionalProperties").filter(|others| others.kind() == JsonKind::Object);
+        for (name, schema) in patterns.chain(others.map(|others| ("any other name".to_owned(), others))) {
+            if rows.len() > ROWS {
+                return;
+            }
+            let name = Spans::of(Style::Dim, format!("{}{name}", "  ".repeat(depth)));
+            let schema = self.resolve(schema);
+            rows.push(vec![name, Spans::of(Style::Type, self.type_name(schema)), Spans::default(), self.about(schema)]);
         }
     }
 
@@ -361,6 +466,53 @@ maybe   string|null            Perhaps
 ";
         assert_eq!(shown, expected);
         assert_eq!(table("{}"), "");
+    }
+
+    /// Properties stand in options, too, and some have no name or no schema.
+    #[test]
+    fn what_has_no_properties_may_have_arguments() {
+        for (schema, expected) in [
+            (
+                r#"{"anyOf":[{"properties":{"mail":{"type":"string"}},"required":["mail"]},{"properties":{"phone":{}}}]}"#,
+                "mail   string\nphone  any\n",
+            ),
+            (r#"{"oneOf":[{"properties":{"a":{"type":"string"}},"required":["a"]}]}"#, "a  string  required\n"),
+            (
+                r#"{"allOf":[{"required":["b"]},{"properties":{"b":{"type":"integer"}}},{"anyOf":[{"required":["b","c"]},{}]}]}"#,
+                "b  integer  required\nc  any\n",
+            ),
+            (r#"{"properties":{},"required":["zz",""]}"#, "zz  any  required\n    any  required\n"),
+            (r#"{"additionalProperties":{"type":"integer"}}"#, "any other name  integer\n"),
+            (
+                r#"{"patternProperties":{"^x":{"description":"D"}},"properties":{"m":{"additionalProperties":{}}}}"#,
+                "m                 any\n  any other name  any\n/^x/              any  D\n",
+            ),
+            (r##"{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"properties":{"n":{}}}]}}}"##, "n  any\n"),
+        ] {
+            let schema_of = Schema::new(Raw::parse(schema.as_bytes()).unwrap());
+            assert!(!schema_of.is_empty(), "{schema}");
+            let shown = table(schema);
+            let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+            assert_eq!(lines(&shown), lines(expected), "{schema}");
+        }
+        for (schema, is_empty) in [
+            ("{}", true),
+            (
+                r#"{"type":"object","properties":{},"required":[],"title":"T","additionalProperties":false,"x-y":1}"#,
+                true,
+            ),
+            (r#"{"maxProperties":0,"additionalProperties":true}"#, true),
+            (r##"{"$ref":"#/$defs/a","$defs":{"a":{"type":"object"}}}"##, true),
+            (r#"{"additionalProperties":true}"#, false),
+            (r#"{"minProperties":1}"#, false),
+            (r#"{"propertyNames":{"pattern":"^a"}}"#, false),
+            (r#"{"if":{"required":["a"]},"then":{"properties":{"b":{}}}}"#, false),
+            (r#"{"$ref":"https://example.com/schema"}"#, false),
+            (r##"{"$dynamicRef":"#a"}"##, false),
+        ] {
+            let schema_of = Schema::new(Raw::parse(schema.as_bytes()).unwrap());
+            assert_eq!((schema_of.is_empty(), table(schema).as_str()), (is_empty, ""), "{schema}");
+        }
     }
 
     #[test]

@@ -199,9 +199,12 @@ fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool, sends_headers: boo
     }
     page.hanging(0, 2, &head);
     describe(page, tool.description());
-    let rows = Schema::new(tool.input_schema()).sends_headers(sends_headers).takes();
-    if rows.is_empty() {
+    let input = Schema::new(tool.input_schema()).sends_headers(sends_headers);
+    let rows = input.takes();
+    if rows.is_empty() && input.is_empty() {
         page.say(2, Dim, "takes no arguments");
+    } else if rows.is_empty() {
+        page.say(2, Dim, "takes arguments whose names are not listed; --json shows the schema");
     }
     page.table(2, &rows);
     let Some(output) = tool.output_schema() else { return };
@@ -281,7 +284,8 @@ pub(crate) fn call(page: &mut Page, result: CallToolResult<'_>) {
         show_json(page, 0, structured);
     }
     if structured.is_none() && result.content().next().is_none() {
-        page.say(0, Dim, "The tool answered nothing, and did not fail.");
+        let words = if result.is_error() { "It says no more." } else { "The tool answered nothing, and did not fail." };
+        page.say(0, Dim, words);
     }
 }
 

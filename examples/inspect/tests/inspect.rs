@@ -821,6 +821,28 @@ fn the_reason_of_a_withdrawn_question_is_shown() {
     assert!(code == 0 && shown.contains(words) && shown.ends_with("done\n"), "{code}: {shown}");
 }
 
+/// An answer without anything in it is said to be so, and a failure is not called anything else.
+#[test]
+fn answers_that_are_empty() {
+    const BOTH: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}}}}"#;
+    let result = |json: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"public",{json}}}}}"#
+        )
+    };
+    let call = |json: &str| made_up(&[BOTH, &result(json)], &["call", "t", "{}"]);
+    let (code, out, _) = call(r#""content":[],"isError":true"#);
+    assert_eq!((code, out.as_str()), (1, "The tool failed:\nIt says no more.\n"));
+    let (code, out, _) = call(r#""content":[]"#);
+    assert_eq!((code, out.as_str()), (0, "The tool answered nothing, and did not fail.\n"));
+    let (code, out, err) = call(r#""content":[{"type":"text","text":""}],"isError":true"#);
+    assert!(code == 1 && out.trim_end() == "The tool failed:", "{out}{err}");
+    for contents in ["", r#"{"uri":"a:b","text":""}"#] {
+        let (code, out, err) = made_up(&[BOTH, &result(&format!("\"contents\":[{contents}]"))], &["read", "a:b"]);
+        assert_eq!((code, out.trim(), err.as_str()), (0, "", "The answer is empty.\n"));
+    }
+}
+
 /// A skill with a file besides its `SKILL.md`, and answers of its server.
 const GREET: &str = r#"{"uri":"skill://greet/SKILL.md","frontmatter":{"name":"greet","description":"How to greet"},"resources":[{"uri":"skill://greet/SKILL.md","size":57,"digest":"sha256:c3d97b1cd1f452aea9b897ba74ddfa2d7b21ce69996e52a7844902b27cd41714"},{"uri":"skill://greet/a/words.txt","size":3,"digest":"sha256:98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"}]}"#;
 const WITH_SKILLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}}}"#;
