@@ -83,6 +83,8 @@ fn a_whole_life_in_every_revision() {
             assert!(client.wait(token).unwrap().as_str().contains("\"3\""));
         }
         assert_eq!(client.request(&Request::call("nothing")).unwrap_err().server().unwrap().code, -32602);
+        assert_eq!(soon(|| client.restart().unwrap().revision()), revision);
+        assert!(client.request(&call).unwrap().as_str().contains("\"3\""));
         soon(|| client.close());
     }
 }

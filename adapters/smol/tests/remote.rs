@@ -129,6 +129,9 @@ fn a_whole_life_in_every_revision() {
             }
             let error = client.request(Request::call("nothing")).await.unwrap_err();
             assert_eq!(error.server().unwrap().code, -32602);
+            assert_eq!(client.restart().await.unwrap().revision(), revision);
+            let answer = client.request(Request::call("echo").arguments(&ECHO));
+            assert!(answer.await.unwrap().as_str().contains("hello"));
             assert_eq!(client.close().await, None);
         });
     }
