@@ -23,6 +23,8 @@ pub struct Envelope<'a> {
     pub jsonrpc: bool,
     /// A member that the envelope knows exists twice: two readers could read two different messages.
     pub duplicate: bool,
+    /// There is a `jsonrpc`.
+    versioned: bool,
     /// `id`, of any type.
     pub id: Option<Raw<'a>>,
     /// `method`, of any type.
@@ -82,6 +84,7 @@ impl<'a> Envelope<'a> {
     pub(crate) const EMPTY: Envelope<'static> = Envelope {
         jsonrpc: false,
         duplicate: false,
+        versioned: false,
         id: None,
         method: None,
         params: None,
@@ -122,7 +125,8 @@ impl<'a> Envelope<'a> {
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         if scanner.eat(b"\"jsonrpc\":") {
-            self.jsonrpc = scanner.eat(VERSION) || scanner.read_value()?.as_bytes() == VERSION;
+            let is_ours = scanner.eat(VERSION) || scanner.read_value()?.as_bytes() == VERSION;
+            self.set_version(is_ours);
         } else if scanner.eat(b"\"id\":") {
             self.set(Member::Id, scanner.read_value()?);
         } else if scanner.eat(b"\"method\":") {
@@ -177,7 +181,9 @@ impl<'a> Envelope<'a> {
         let key = scanner.read_key()?;
         let Some(member) = part.find(&key) else {
             let value = scanner.read_value()?;
-            self.jsonrpc |= matches!(part, Part::Envelope) && key.eq_str("jsonrpc") && value.as_bytes() == VERSION;
+            if matches!(part, Part::Envelope) && key.eq_str("jsonrpc") {
+                self.set_version(value.as_bytes() == VERSION);
+            }
             return Some(());
         };
         let (from, byte) = scanner.peek_token();
@@ -198,6 +204,12 @@ impl<'a> Envelope<'a> {
         Some(())
     }
 
+    #[inline]
+    fn set_version(&mut self, is_ours: bool) {
+        self.duplicate |= self.versioned;
+        (self.jsonrpc, self.versioned) = (is_ours, true);
+    }
+
     /// Stores the value of a member of the message itself, and notes if the member exists twice.
     #[inline]
     fn set(&mut self, member: Member, value: Raw<'a>) {
@@ -215,7 +227,8 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the kind of the message.
+    /// Returns the kind of the message. One that has a `method` and a `result` or an `error` is of none, nor is one with a
+    /// `method` in which a member comes twice: two readers could take different ones.
     #[must_use]
     pub fn shape(&self) -> MessageShape<'a> {
         let id = self.id.filter(|id| is_id(*id));
@@ -225,11 +238,16 @@ impl<'a> Envelope<'a> {
                 None => MessageShape::Invalid { id },
             };
         };
+        // Some peers write an absent member as `null`.
+        let mut outcomes = [self.result, self.error].into_iter().flatten();
+        if self.duplicate || outcomes.any(|outcome| outcome.kind() != JsonKind::Null) {
+            return MessageShape::Invalid { id };
+        }
         match (method.text_of(self.members.plain), self.id) {
-            // A wrong notification is still a notification and never gets an answer. Two peers could otherwise
-            // answer each other without end.
+            // A notification without a version is still a notification and never gets an answer. Two peers could
+            // otherwise answer each other without end.
             (Some(method), None) => MessageShape::Notification { method },
-            (Some(method), Some(_)) if self.jsonrpc && !self.duplicate => match id {
+            (Some(method), Some(_)) if self.jsonrpc => match id {
                 Some(id) => MessageShape::Request { id, method },
                 None => MessageShape::Invalid { id },
             },

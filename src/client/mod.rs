@@ -87,7 +87,7 @@ pub use sanitize::{printable_line, printable_lines};
 pub use server_requests::{InputRequests, ServerRequest, ServerRequestId, ServerRequestKind};
 pub use subscriptions::{SubscriptionFilter, Subscriptions};
 
-use crate::error::error_enum;
+use crate::error::{self, RpcError, error_enum};
 use crate::json::{Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
@@ -527,10 +527,22 @@ impl<'m> Client<'m> {
         };
         envelope.leave_out_null();
         match envelope.shape() {
-            MessageShape::Response { .. } => self.response(exchange, &envelope, out),
+            MessageShape::Response { .. } => {
+                if envelope.duplicate {
+                    // Two readers could take different results.
+                    (envelope.result, envelope.error) = (None, None);
+                }
+                self.response(exchange, &envelope, out)
+            }
             MessageShape::Notification { method } => Ok(self.notification(exchange, &envelope, method)),
             MessageShape::Request { id, method } => self.request(exchange, &envelope, id, method, out),
-            MessageShape::Invalid { .. } => Ok(Some(ClientEvent::Ignored(ProtocolViolation::NoMessage))),
+            MessageShape::Invalid { id } => {
+                // A server of 2026-07-28 must not send requests, and over HTTP an answer is not possible.
+                if let Some(id) = id.filter(|_| envelope.method.is_some() && !self.is_modern()) {
+                    error::respond(out, Some(id.as_bytes()), &RpcError::invalid_request("Invalid request"))?;
+                }
+                Ok(Some(ClientEvent::Ignored(ProtocolViolation::NoMessage)))
+            }
         }
     }
 

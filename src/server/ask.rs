@@ -124,9 +124,11 @@ impl Server<'_> {
             return Ok(());
         };
         let (payload, refused) = match (envelope.result, envelope.error) {
-            (Some(result), _) => (result, 0),
+            // Two readers could take different answers.
+            _ if envelope.duplicate => return Ok(()),
+            (Some(result), None) => (result, 0),
             (None, Some(error)) => (error, REFUSED),
-            (None, None) => return Ok(()),
+            _ => return Ok(()),
         };
         let owner = u32::from(token.slot());
         let answer = payload.as_bytes();

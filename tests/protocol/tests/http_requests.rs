@@ -149,6 +149,43 @@ fn notifications_and_responses_that_are_none() {
     }
 }
 
+/// A request with a member that comes twice, or with an outcome: in all revisions, on its own and in a batch.
+#[test]
+fn two_messages_in_one() {
+    let bad = [
+        r#""id":7,"method":"ping","result":{}"#,
+        r#""id":7,"error":{"code":1,"message":"x"},"method":"tools/list""#,
+        r#""jsonrpc":"2.0","id":7,"method":"ping""#,
+        r#""id":8,"method":"ping","id":7"#,
+        r#""id":7,"method":"ping","method":"tools/list""#,
+    ];
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut web = Web::new();
+        let session = web.open(revision);
+        for members in bad {
+            let reply = web.say(&session, &format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
+            assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, -32600, &json!(7)), "{members}");
+        }
+        if revision == "2025-03-26" {
+            let batch = bad.map(|members| format!(r#"{{"jsonrpc":"2.0",{members}}}"#)).join(",");
+            let stream = web.say(&session, &format!("[{batch}]")).opened();
+            let answers = web.pull(stream).json().remove(0);
+            let codes = answers.as_array().unwrap().iter().map(|answer| answer["error"]["code"].as_i64());
+            assert_eq!(codes.collect::<Vec<_>>(), [Some(-32600); 5]);
+        }
+    }
+    let mut web = Web::new();
+    let meta = common::modern_meta(json!({}));
+    for members in bad {
+        let body = format!(r#"{{"jsonrpc":"2.0","params":{{"_meta":{meta}}},{members}}}"#);
+        for method in ["ping", "tools/list"] {
+            let headers = [JSON, ACCEPT, ("mcp-protocol-version", MODERN), ("mcp-method", method)];
+            let reply = web.request("POST", "/mcp", &headers, &body);
+            assert_eq!((reply.status, reply.code()), (400, -32600), "{members}");
+        }
+    }
+}
+
 #[test]
 fn not_json_and_no_request() {
     let mut web = Web::new();

@@ -205,6 +205,46 @@ fn answers_to_nothing() {
     });
 }
 
+/// A message of two kinds, and one whose members come twice: none is taken for the answer, and a server that asks gets an error.
+#[test]
+fn two_messages_in_one() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            desk.send(&Request::list_tools());
+            let id = desk.last_id();
+            desk.forget();
+            for wrong in [
+                format!(r#""id":{id},"method":"ping","result":{{}}"#),
+                r#""id":"q","error":{"code":1,"message":"x"},"method":"roots/list""#.to_owned(),
+                r#""jsonrpc":"2.0","id":"q","method":"ping""#.to_owned(),
+                r#""id":"p","id":"q","method":"ping""#.to_owned(),
+                r#""id":"q","method":5"#.to_owned(),
+            ] {
+                desk.feed(&format!(r#"{{"jsonrpc":"2.0",{wrong}}}"#));
+                assert_eq!(desk.event(), "ignored NoMessage", "{wrong}");
+                match revision == Revision::LATEST {
+                    true => desk.quiet(),
+                    false => assert_eq!(desk.one()["error"]["code"], -32600, "{wrong}"),
+                }
+            }
+            // Without an id there is nothing to answer.
+            for wrong in [
+                r#""method":"notifications/tools/list_changed","method":"x""#,
+                r#""method":"notifications/tools/list_changed","result":{}"#,
+            ] {
+                desk.feed(&format!(r#"{{"jsonrpc":"2.0",{wrong}}}"#));
+                assert_eq!(desk.event(), "ignored NoMessage", "{wrong}");
+                desk.quiet();
+            }
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"result":{{"tools":[]}}}}"#);
+            desk.feed(&answer);
+            assert!(desk.event().starts_with("tools/list failed"));
+            desk
+        });
+    }
+}
+
 /// Over HTTP an error without an id belongs to the exchange that carries it.
 #[test]
 fn errors_of_an_exchange() {
