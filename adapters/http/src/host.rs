@@ -197,8 +197,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     }
 
     /// Sets whether a request of HTTP with SSE waits while the stream of its session [must be
-    /// read](Endpoint::must_wait_for), and one that is [undecided](EndpointResponse::is_undecided): [`serve`](HttpConnection::serve)
-    /// then returns [`WaitFor::Stream`]. Default: `false`, such a request may get 503.
+    /// read](Endpoint::must_wait_for): [`serve`](HttpConnection::serve) then returns [`WaitFor::Stream`]. Default: `false`, such a
+    /// request may get 503.
     #[cfg(feature = "alloc")]
     pub const fn set_waits_for_streams(&mut self, waits: bool) {
         self.waits_for_streams = waits;
