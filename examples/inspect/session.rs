@@ -20,6 +20,7 @@ use mcp_sansio_blocking::client::{
     Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, ExcludedTool, Http, HttpOptions,
     OwnedResult, PageLimits, Stderr, Trace, Transport,
 };
+use mcp_sansio_host::PageCursor;
 use mcp_sansio_tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 
 use crate::args::{Options, Target};
@@ -227,24 +228,24 @@ impl<'m> Session<'m> {
     /// Requests all pages of a list, within [`PageLimits`] and [`LIST_TIMES`] times the limit of one request.
     pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<OwnedResult>, ClientError> {
         let mut pages: Vec<OwnedResult> = Vec::new();
-        let mut limits = PageLimits::new().time(self.time * LIST_TIMES);
-        loop {
-            limits.ask()?;
-            let page = match pages.last().and_then(OwnedResult::next_cursor) {
-                Some(cursor) => self.request(&list.after(cursor))?,
-                None => self.request(&list)?,
-            };
-            limits.took(&page);
-            let last = page.next_cursor().is_none();
-            pages.push(page);
-            if last {
-                // The user may miss a tool: name the excluded ones.
-                let excluded = if list.method_name() == "tools/list" { self.client.excluded() } else { Vec::new() };
-                let mut live = self.around.live.borrow_mut();
-                excluded.iter().for_each(|tool| live.note(Style::Warn, &tool.to_string()));
-                return Ok(pages);
+        let mut cursor = PageCursor::new(PageLimits::new().time(self.time * LIST_TIMES));
+        while let Some(request) = cursor.ask(&list) {
+            let page = self.request(&request?);
+            if !cursor.took(&page) {
+                let words = format!(
+                    "{}: the server gives the same page again and again; what follows is left out",
+                    list.method_name()
+                );
+                self.around.live.borrow_mut().note(Style::Warn, &words);
+                break;
             }
+            pages.push(page?);
         }
+        // The user may miss a tool: name the excluded ones.
+        let excluded = if list.method_name() == "tools/list" { self.client.excluded() } else { Vec::new() };
+        let mut live = self.around.live.borrow_mut();
+        excluded.iter().for_each(|tool| live.note(Style::Warn, &tool.to_string()));
+        Ok(pages)
     }
 
     /// Follows a task to its end, and asks the user its questions. Ctrl-C asks the server to cancel it, the first time. Returns

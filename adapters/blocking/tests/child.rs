@@ -712,8 +712,8 @@ type Expected = fn(&ClientError) -> bool;
 /// Each limit of a list ends it with an error that says that there are more pages.
 #[test]
 fn pages_have_limits() {
-    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
-    let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
+    let size = r#"{"tools":[],"page":1,"nextCursor":"c","resultType":"complete"}"#.len();
     let limits = PageLimits::new();
     let cases: [(PageLimits, usize, Expected); 4] = [
         (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
@@ -740,9 +740,8 @@ fn endless_pages() {
     let mut client =
         Client::new(Child::spawn(Command::new("/bin/sh").args(["-c", script]).take(), &PROFILE).unwrap(), Ignore);
     client.connect_as(Revision::V2026_07_28).unwrap();
-    let mut pages = client.pages(Request::list_tools()).at_most(5);
-    assert_eq!(pages.by_ref().take(5).filter(|page| page.is_ok()).count(), 5);
-    assert!(matches!(pages.next(), Some(Err(ClientError::TooManyPages))));
+    let mut pages = client.pages(Request::list_tools());
+    assert_eq!(pages.by_ref().map(|page| page.unwrap()).count(), 2);
     assert!(pages.next().is_none());
 }
 

@@ -1,6 +1,8 @@
 //! Limits for [paginated](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)
 //! lists.
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::Request;
@@ -76,20 +78,22 @@ impl Default for PageLimits {
     }
 }
 
-/// Follows the pages of one list, until a page has no `nextCursor`, a limit is reached, or a request fails.
+/// Follows the pages of one list, until a page has no `nextCursor`, a page comes again, a limit is reached, or a request fails.
 #[derive(Debug)]
 #[must_use]
 pub struct PageCursor {
     limits: PageLimits,
     /// The last page, kept for its cursor.
     page: Option<OwnedResult>,
+    /// The pages so far, as hashes.
+    seen: BTreeSet<u64>,
     over: bool,
 }
 
 impl PageCursor {
     /// Begins before the first page.
     pub const fn new(limits: PageLimits) -> Self {
-        PageCursor { limits, page: None, over: false }
+        PageCursor { limits, page: None, seen: BTreeSet::new(), over: false }
     }
 
     /// Returns the limits.
@@ -115,15 +119,35 @@ impl PageCursor {
         }))
     }
 
-    /// Takes the result of the request for a page.
-    pub fn took(&mut self, page: &Result<OwnedResult, ClientError>) {
-        if let Ok(page) = page {
-            self.limits.took(page);
+    /// Takes the result of the request for a page. Returns `false` if the same page with the same `nextCursor` came before: the
+    /// server goes in a circle, so the list is over, and this page is no part of it.
+    #[must_use]
+    pub fn took(&mut self, page: &Result<OwnedResult, ClientError>) -> bool {
+        self.page = None;
+        self.over = true;
+        let Ok(page) = page else { return true };
+        self.limits.took(page);
+        if page.next_cursor().is_none() {
+            return true;
         }
-        // Cursors are not compared: they are opaque, and the same cursor may lead to another page.
-        self.page = page.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
-        self.over = self.page.is_none();
+        // Cursors alone are not compared: they are opaque, and the same cursor may lead to another page.
+        let is_new = self.seen.insert(hash_of(page));
+        self.over = !is_new;
+        self.page = Some(page.clone()).filter(|_| is_new);
+        is_new
     }
+}
+
+/// Returns a hash of a page. Members that differ although the page is the same are left out.
+fn hash_of(page: &OwnedResult) -> u64 {
+    let mut hash = DefaultHasher::new();
+    for (name, value) in page.raw().members().filter(|(name, _)| !name.eq_str("_meta") && !name.eq_str("ttlMs")) {
+        for part in [name.raw(), value.as_bytes()] {
+            hash.write_usize(part.len());
+            hash.write(part);
+        }
+    }
+    hash.finish()
 }
 
 #[cfg(test)]
@@ -161,18 +185,45 @@ mod tests {
         let list = Request::list_tools();
         let mut cursor = PageCursor::new(PageLimits::new());
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
-        cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#)));
+        assert!(cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#))));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
-        cursor.took(&Ok(page("{}")));
+        assert!(cursor.took(&Ok(page("{}"))));
         assert!(cursor.ask(&list).is_none());
         let mut cursor = PageCursor::new(PageLimits::new());
-        cursor.took(&Err(ClientError::TooManyPages));
+        assert!(cursor.took(&Err(ClientError::TooManyPages)));
         assert!(cursor.ask(&list).is_none());
         // A limit is reported once.
         let mut cursor = PageCursor::new(PageLimits::new().bytes(5));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
-        cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#)));
+        assert!(cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#))));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_err()));
         assert!(cursor.ask(&list).is_none());
+    }
+
+    #[test]
+    fn a_circle_of_pages_ends() {
+        let list = Request::list_tools();
+        for (pages, new) in [
+            (&[r#"{"tools":[1],"nextCursor":""}"#, r#"{"tools":[1],"nextCursor":""}"#][..], 1),
+            (&[r#"{"nextCursor":"8","ttlMs":9}"#, r#"{"nextCursor":"8","ttlMs":8,"_meta":{"n":1}}"#], 1),
+            // The same cursor leads to other pages, and one page has several cursors.
+            (&[r#"{"tools":[1],"nextCursor":"a"}"#, r#"{"tools":[2],"nextCursor":"a"}"#], 2),
+            (&[r#"{"tools":[],"nextCursor":"a"}"#, r#"{"tools":[],"nextCursor":"b"}"#], 2),
+            // A circle of two.
+            (&[r#"{"nextCursor":"a"}"#, r#"{"nextCursor":"b"}"#, r#"{"nextCursor":"a"}"#, r#"{"nextCursor":"b"}"#], 2),
+            // The last page is one without a cursor.
+            (&[r#"{"tools":[1],"nextCursor":"a"}"#, r#"{"tools":[1]}"#], 2),
+        ] {
+            let mut cursor = PageCursor::new(PageLimits::new());
+            let mut taken = 0;
+            for text in pages {
+                let Some(asked) = cursor.ask(&list) else { break };
+                assert!(asked.is_ok());
+                taken += usize::from(cursor.took(&Ok(page(text))));
+            }
+            assert_eq!(taken, new, "{pages:?}");
+            let goes_on = pages.len() == new && pages[1].contains("nextCursor");
+            assert_eq!(cursor.ask(&list).is_some(), goes_on, "{pages:?}");
+        }
     }
 }

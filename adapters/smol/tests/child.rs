@@ -140,6 +140,21 @@ fn a_whole_life() {
     });
 }
 
+/// A list whose cursors form a circle ends.
+#[test]
+fn a_circle_of_pages_ends() {
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"'$((i%3))'","resultType":"complete"}}'; done"#;
+    run(start(shell(script), hasty()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let mut pages = client.pages(Request::list_tools());
+        for _ in 0..3 {
+            pages.next().await.unwrap().unwrap();
+        }
+        assert!(pages.next().await.is_none() && pages.next().await.is_none());
+        client.close().await;
+    });
+}
+
 /// The same cursor again may lead to another page; a list beyond a limit ends with an error.
 #[test]
 fn pages_with_equal_cursors_and_limits() {
@@ -1078,8 +1093,8 @@ type Expected = fn(&ClientError) -> bool;
 /// Each limit of a list ends it with an error that says that there are more pages.
 #[test]
 fn pages_have_limits() {
-    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
-    let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
+    let size = r#"{"tools":[],"page":1,"nextCursor":"c","resultType":"complete"}"#.len();
     let limits = PageLimits::new();
     let cases: [(PageLimits, usize, Expected); 4] = [
         (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
@@ -1168,7 +1183,7 @@ fn a_server_that_closes_its_stdin_and_lives_on() {
 
 #[test]
 fn a_list_may_have_a_limit_of_pages() {
-    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
     run(start(shell(script), hasty()), |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
         let mut pages = client.pages(Request::list_tools()).at_most(2);

@@ -843,6 +843,26 @@ fn answers_that_are_empty() {
     }
 }
 
+/// A server that gives the same page for ever: what was read is shown, and its tools can be called.
+#[test]
+fn lists_in_a_circle_end() {
+    const TOOLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}"#;
+    for cursor in ["", "8", "ü"] {
+        let page = |id: u8| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"public","tools":[{{"name":"t","inputSchema":{{"type":"object","properties":{{"n":{{"type":"integer"}}}}}}}}],"nextCursor":"{cursor}"}}}}"#
+            )
+        };
+        let (code, out, err) = made_up(&[TOOLS, &page(2), &page(3)], &["tools"]);
+        assert!(code == 0 && out.starts_with("t\n  n  integer") && out.matches("integer").count() == 1, "{out}{err}");
+        assert!(err.contains("tools/list: the server gives the same page again and again"), "{err}");
+        let called =
+            r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[{"type":"text","text":"fine"}]}}"#;
+        let (code, out, _) = made_up(&[TOOLS, &page(2), &page(3), called], &["call", "t", "n=5"]);
+        assert_eq!((code, out.as_str()), (0, "fine\n"));
+    }
+}
+
 /// A skill with a file besides its `SKILL.md`, and answers of its server.
 const GREET: &str = r#"{"uri":"skill://greet/SKILL.md","frontmatter":{"name":"greet","description":"How to greet"},"resources":[{"uri":"skill://greet/SKILL.md","size":57,"digest":"sha256:c3d97b1cd1f452aea9b897ba74ddfa2d7b21ce69996e52a7844902b27cd41714"},{"uri":"skill://greet/a/words.txt","size":3,"digest":"sha256:98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"}]}"#;
 const WITH_SKILLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}}}"#;

@@ -325,7 +325,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Returns the pages of a
     /// [list](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination). It ends with a
-    /// page without `nextCursor`, with the first error, or at a limit of [`Pages::limits`].
+    /// page without `nextCursor`, before a page that came before, with the first error, or at a limit of [`Pages::limits`].
     pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
         Pages { client: self, list, cursor: PageCursor::new(PageLimits::new()) }
     }

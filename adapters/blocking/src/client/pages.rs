@@ -39,7 +39,6 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Iterator for Pages<'_, '_, 'm, T, H
             Ok(request) => self.client.request(&request),
             Err(error) => return Some(Err(error)),
         };
-        self.cursor.took(&page);
-        Some(page)
+        self.cursor.took(&page).then_some(page)
     }
 }

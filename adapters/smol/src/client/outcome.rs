@@ -47,8 +47,8 @@ impl fmt::Debug for PendingResponse {
     }
 }
 
-/// The pages of a list, see [`Client::pages`]: a stream of results. It ends with a page without `nextCursor`, with
-/// the first error, or at a [limit](Pages::limits).
+/// The pages of a list, see [`Client::pages`]: a stream of results. It ends with a page without `nextCursor`, before
+/// a page that came before, with the first error, or at a [limit](Pages::limits).
 #[must_use = "it does nothing until it is asked for pages"]
 #[derive(Debug)]
 pub struct Pages {
@@ -99,7 +99,6 @@ impl Stream for Pages {
         let Some(outcome) = under_way else { return Poll::Ready(Some(Err(SendError::Stale.into()))) };
         let Poll::Ready(page) = Pin::new(outcome).poll(cx) else { return Poll::Pending };
         *under_way = None;
-        cursor.took(&page);
-        Poll::Ready(Some(page))
+        Poll::Ready(cursor.took(&page).then_some(page))
     }
 }
