@@ -46,15 +46,15 @@ pub enum AuthorizationError {
         member: &'static str,
     },
     /// `resource` of the protected resource metadata is not this server.
-    ResourceMismatch,
+    ResourceMismatch(Mismatch),
     /// `issuer` of the authorization server metadata is not the one that was asked.
-    IssuerMismatch,
+    IssuerMismatch(Mismatch),
     /// The authorization server does not support PKCE with `S256`.
     NoPkce,
     /// The authorization server does not support the grant.
     NoGrant,
     /// The client is registered at another authorization server than the one that the resource names.
-    OtherIssuer,
+    OtherIssuer(Mismatch),
     /// There is no way to be a client: nothing is registered in advance, and the server registers none.
     NoClient,
     /// There is no way of client authentication that both sides have.
@@ -73,7 +73,7 @@ pub enum AuthorizationError {
     /// The redirect has neither a code nor an error, or has a parameter twice.
     Redirect,
     /// `iss` of the redirect is missing or another one.
-    Iss,
+    Iss(Mismatch),
     /// The person took too long.
     Expired,
     /// The application gave up.
@@ -88,6 +88,30 @@ pub enum AuthorizationError {
     Sign(SignError),
     /// A request to another origin must not carry the token.
     OtherOrigin,
+}
+
+/// Two values that must be equal, character by character, and are not. Characters beyond ASCII are escapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mismatch {
+    /// The value that must be there.
+    pub expected: String,
+    /// The value that is there; empty if there is none.
+    pub found: String,
+}
+
+impl Mismatch {
+    pub(crate) fn new(expected: &str, found: &str) -> Self {
+        let shown = |text: &str| shown(text.chars().flat_map(char::escape_default));
+        Mismatch { expected: shown(expected), found: shown(found) }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = if self.found.is_empty() { "nothing" } else { &self.found };
+        write!(f, "{found} in place of {}", self.expected)
+    }
 }
 
 /// The most bytes of a text of a server that an error keeps.
@@ -150,18 +174,26 @@ impl fmt::Display for AuthorizationError {
             AuthorizationError::TokenRejected => "the server refuses a new token",
             AuthorizationError::ScopesNotGranted => "the server demands scopes that were asked for already",
             AuthorizationError::TooManyStepUps => "the server demanded more scopes too often",
-            AuthorizationError::ResourceMismatch => "the protected resource metadata is about another resource",
-            AuthorizationError::IssuerMismatch => "the authorization server metadata is about another issuer",
+            AuthorizationError::ResourceMismatch(which) => {
+                return write!(f, "the protected resource metadata is about another resource: {which}");
+            }
+            AuthorizationError::IssuerMismatch(which) => {
+                return write!(f, "the authorization server metadata is about another issuer: {which}");
+            }
             AuthorizationError::NoPkce => "the authorization server does not support PKCE with S256",
             AuthorizationError::NoGrant => "the authorization server does not support the grant",
-            AuthorizationError::OtherIssuer => "the client is registered at another authorization server",
+            AuthorizationError::OtherIssuer(which) => {
+                return write!(f, "the client is registered at another authorization server: {which}");
+            }
             AuthorizationError::NoClient => "no client is registered, and the authorization server registers none",
             AuthorizationError::NoClientAuthentication => {
                 "the authorization server supports no way in which the client can authenticate"
             }
             AuthorizationError::State => "the redirect does not belong to this authorization, or came twice",
             AuthorizationError::Redirect => "the redirect has no code",
-            AuthorizationError::Iss => "the redirect is from another authorization server",
+            AuthorizationError::Iss(which) => {
+                return write!(f, "the redirect is from another authorization server: {which}");
+            }
             AuthorizationError::Expired => "the authorization took too long",
             AuthorizationError::Cancelled => "the authorization was cancelled",
             AuthorizationError::TokenType => "the token is of a type that was not asked for",

@@ -72,7 +72,7 @@ use mcp_sansio_http::client::Url;
 
 use crate::config::{AuthorizationConfig, GrantType, IdentityProvider, Secret};
 use crate::demand::Demand;
-use crate::error::{AuthorizationError, Document, FetchFailure, shown};
+use crate::error::{AuthorizationError, Document, FetchFailure, Mismatch, shown};
 use crate::form::{decode, fields};
 use crate::jose::Signer;
 use crate::metadata::{
@@ -536,7 +536,10 @@ impl Authorization {
                 Ok(metadata) if self.flow.is_legacy || metadata.issuer == self.flow.issuer => {
                     self.server_known(metadata, env)
                 }
-                Ok(_) => self.place_failed(AuthorizationError::IssuerMismatch, env),
+                Ok(metadata) => {
+                    let which = Mismatch::new(&self.flow.issuer, &metadata.issuer);
+                    self.place_failed(AuthorizationError::IssuerMismatch(which), env)
+                }
                 Err(error) => self.place_failed(error, env),
             }
         }
@@ -583,14 +586,16 @@ impl Authorization {
     /// Protected resource metadata says which authorization server to use.
     fn resource_known(&mut self, metadata: ResourceMetadata, env: &mut Environment<'_>) -> Next {
         if !is_resource_of(&metadata.resource, &self.server) {
-            return Err(AuthorizationError::ResourceMismatch);
+            return Err(AuthorizationError::ResourceMismatch(Mismatch::new(&self.server, &metadata.resource)));
         }
         let servers = &metadata.authorization_servers;
         let registered = self.config.registered.as_ref().and_then(|client| client.issuer.as_ref());
         let is_known =
             |issuer: &&String| self.store.registrations().any(|registration| registration.issuer == **issuer);
         let issuer = match registered {
-            Some(issuer) => servers.iter().find(|server| *server == issuer).ok_or(AuthorizationError::OtherIssuer)?,
+            Some(issuer) => servers.iter().find(|server| *server == issuer).ok_or_else(|| {
+                AuthorizationError::OtherIssuer(Mismatch::new(issuer, servers.first().map_or("", String::as_str)))
+            })?,
             None => {
                 let known = servers.iter().find(is_known);
                 known.or(servers.first()).ok_or(AuthorizationError::NoClient)?
@@ -689,7 +694,9 @@ impl Authorization {
             let bound =
                 registered.issuer.as_ref().or(self.store.registrations().find(bound).map(|known| &known.issuer));
             match bound {
-                Some(bound) if *bound != issuer => return Err(AuthorizationError::OtherIssuer),
+                Some(bound) if *bound != issuer => {
+                    return Err(AuthorizationError::OtherIssuer(Mismatch::new(bound, &issuer)));
+                }
                 Some(_) => {}
                 None => {
                     self.store.set_registration(Registration {
@@ -869,7 +876,10 @@ impl Authorization {
         match find("iss") {
             Some(Some(iss)) if iss == metadata.issuer => {}
             None if !metadata.sends_iss => {}
-            _ => return Err(AuthorizationError::Iss),
+            iss => {
+                let found = iss.flatten().unwrap_or_default();
+                return Err(AuthorizationError::Iss(Mismatch::new(&metadata.issuer, &found)));
+            }
         }
         if let Some(error) = find("error") {
             let text = |value: Option<String>| value.map_or(String::new(), |value| shown(value.chars()));

@@ -353,7 +353,11 @@ fn metadata_of_another_issuer_is_refused_wherever_it_is() {
             let named = format!(r#""issuer":"{ISSUER}{issuer}""#);
             world.set(place, json(200, METADATA.replace(&format!(r#""issuer":"{ISSUER}""#), &named)));
             world.redirect = Box::new(|visit| format!("/callback?code=C1&state={}", visit["state"]));
-            let expected = if is_it { End::Retry } else { End::Refused(AuthorizationError::IssuerMismatch) };
+            let expected = if is_it {
+                End::Retry
+            } else {
+                End::Refused(other_issuer(&format!("{ISSUER}/t"), &format!("{ISSUER}{issuer}")))
+            };
             assert_eq!(world.challenged(), expected, "{place}: {issuer}");
             assert_eq!(world.visits.len(), usize::from(is_it), "{place}: {issuer}");
         }
@@ -405,6 +409,22 @@ fn is_refused(place: &str, answer: Answer, error: AuthorizationError) -> bool {
     visited
 }
 
+fn other_issuer(expected: &str, found: &str) -> AuthorizationError {
+    AuthorizationError::IssuerMismatch(Mismatch::new(expected, found))
+}
+
+/// Both values are shown, and characters that look alike are not.
+#[test]
+fn values_that_differ_are_shown() {
+    let words = other_issuer(ISSUER, "https://as.example/").to_string();
+    assert!(words.ends_with("another issuer: https://as.example/ in place of https://as.example"), "{words}");
+    assert!(other_issuer(ISSUER, "").to_string().ends_with(": nothing in place of https://as.example"));
+    let alike = other_issuer(ISSUER, "https://аs.example\u{202e}\u{7}").to_string();
+    assert!(alike.contains(r"https://\u{430}s.example\u{202e}\u{7} in place"), "{alike}");
+    let AuthorizationError::IssuerMismatch(long) = other_issuer(ISSUER, &"x".repeat(9_000)) else { unreachable!() };
+    assert_eq!(long.found.len(), crate::error::TEXT);
+}
+
 // spec: A080 A081 A082
 #[test]
 fn metadata_that_does_not_belong_is_refused() {
@@ -414,22 +434,23 @@ fn metadata_that_does_not_belong_is_refused() {
         json(200, format!(r#"{{"resource":"{resource}","authorization_servers":["{issuer}"]}}"#))
     };
     let url = |member, reason| AuthorizationError::Url { member, reason };
+    let other_resource = |found| AuthorizationError::ResourceMismatch(Mismatch::new(SERVER, found));
     use crate::url::RefusedUrlError::{Insecure, Malformed, Private};
     for (place, answer, error) in [
-        (prm, resource("https://evil.example/mcp", ISSUER), AuthorizationError::ResourceMismatch),
-        (prm, resource("https://h.example/mcpx", ISSUER), AuthorizationError::ResourceMismatch),
+        (prm, resource("https://evil.example/mcp", ISSUER), other_resource("https://evil.example/mcp")),
+        (prm, resource("https://h.example/mcpx", ISSUER), other_resource("https://h.example/mcpx")),
         (prm, resource(SERVER, "javascript:x"), url("authorization_servers", Malformed)),
         (prm, resource(SERVER, "http://as.example"), url("authorization_servers", Insecure)),
         (prm, resource(SERVER, "https://192.168.0.1"), url("authorization_servers", Private)),
         (
             metadata,
             json(200, METADATA.replace("\"issuer\":\"https://as", "\"issuer\":\"https://evil")),
-            AuthorizationError::IssuerMismatch,
+            other_issuer(ISSUER, "https://evil.example"),
         ),
         (
             metadata,
             json(200, METADATA.replace("\"issuer\":\"https://as.example", "\"issuer\":\"https://as.example/")),
-            AuthorizationError::IssuerMismatch,
+            other_issuer(ISSUER, "https://as.example/"),
         ),
         (metadata, json(200, METADATA.replace("S256", "S512")), AuthorizationError::NoPkce),
         (metadata, json(200, METADATA.replace("code_challenge_methods_supported", "x")), AuthorizationError::NoPkce),
@@ -595,16 +616,20 @@ fn challenges_that_lead_astray() {
 fn redirects_of_the_browser_are_checked() {
     let iss = |iss: &str| format!("&iss={}", percent(iss));
     let error = |text: &str| refused(Document::Redirect, text);
-    let iss_error = || End::Refused(AuthorizationError::Iss);
+    let iss_error = |found| End::Refused(AuthorizationError::Iss(Mismatch::new(ISSUER, found)));
     for (metadata, query, end) in [
         (false, "code=C1".to_string(), End::Retry),
         (true, format!("code=C1{}", iss(ISSUER)), End::Retry),
-        (true, "code=C1".into(), iss_error()),
-        (true, format!("code=C1{}", iss("https://evil.example")), iss_error()),
-        (false, format!("code=C1{}", iss("https://evil.example")), iss_error()),
-        (true, format!("code=C1{}", iss("https://as.example/")), iss_error()),
-        (true, format!("code=C1{}{}", iss(ISSUER), iss(ISSUER)), iss_error()),
-        (true, format!("error=boom&error_description=x{}", iss("https://evil.example")), iss_error()),
+        (true, "code=C1".into(), iss_error("")),
+        (true, format!("code=C1{}", iss("https://evil.example")), iss_error("https://evil.example")),
+        (false, format!("code=C1{}", iss("https://evil.example")), iss_error("https://evil.example")),
+        (true, format!("code=C1{}", iss("https://as.example/")), iss_error("https://as.example/")),
+        (true, format!("code=C1{}{}", iss(ISSUER), iss(ISSUER)), iss_error("")),
+        (
+            true,
+            format!("error=boom&error_description=x{}", iss("https://evil.example")),
+            iss_error("https://evil.example"),
+        ),
         (true, format!("error=access_denied{}", iss(ISSUER)), error("access_denied")),
         (false, "error=a%0d%0ab%1b[31m".into(), error("ab[31m")),
         (false, "error=x&code=C1".into(), error("x")),
@@ -728,12 +753,14 @@ fn clients_that_are_known_in_advance() {
             "https://other.example/.well-known/oauth-authorization-server",
             json(200, METADATA.replace("as.example", "other.example")),
         );
-        assert_eq!(moved.challenged(), End::Refused(AuthorizationError::OtherIssuer));
+        let which = Mismatch::new(ISSUER, "https://other.example");
+        assert_eq!(moved.challenged(), End::Refused(AuthorizationError::OtherIssuer(which)));
         assert!(moved.visits.is_empty());
     }
     let client = RegisteredClient::new("id").secret("s").issuer("https://other.example");
     let mut world = World::new(config().registered(client));
-    assert_eq!(world.challenged(), End::Refused(AuthorizationError::OtherIssuer));
+    let which = Mismatch::new("https://other.example", ISSUER);
+    assert_eq!(world.challenged(), End::Refused(AuthorizationError::OtherIssuer(which)));
     assert_eq!(world.seen.len(), 1);
 }
 
