@@ -144,6 +144,18 @@ impl<'t> ClientInfo<'t> {
         ClientInfo { revisions, ..self }
     }
 
+    /// Returns the name of the client, its `name`.
+    #[must_use]
+    pub const fn name(&self) -> &'t str {
+        self.name
+    }
+
+    /// Returns the version of the client, its `version`.
+    #[must_use]
+    pub const fn version(&self) -> &'t str {
+        self.version
+    }
+
     /// Returns `true` if the profile declares the capability.
     #[must_use]
     pub const fn has(&self, feature: ClientCapability) -> bool {

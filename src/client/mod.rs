@@ -123,6 +123,7 @@ pub struct Client<'m> {
     /// The log level of requests under 2026-07-28, set by `set_log_level`.
     pub(crate) level: Option<LoggingLevel>,
     pub(crate) now: Millis,
+    seed: u64,
     pub(crate) timeout: Option<Millis>,
     pub(crate) probe_timeout: Option<Millis>,
     /// The default of [`Request::at_most`] for requests with progress.
@@ -335,6 +336,12 @@ impl From<FullError> for SendError {
 type Turn<'a> = Result<Option<ClientEvent<'a>>, FullError>;
 
 impl<'m> Client<'m> {
+    /// Returns the description of the client.
+    #[must_use]
+    pub const fn info(&self) -> &'m ClientInfo<'m> {
+        self.profile
+    }
+
     /// Returns a client without a connection. It has at most as many requests and subscriptions in flight as
     /// `slots`.
     ///
@@ -349,6 +356,7 @@ impl<'m> Client<'m> {
             offered: ServerCapabilities::NONE,
             level: None,
             now: 0,
+            seed: 0,
             timeout: None,
             probe_timeout: Some(5_000),
             longest: 3_600_000,
@@ -391,6 +399,21 @@ impl<'m> Client<'m> {
     pub const fn probe_timeout(mut self, millis: Option<Millis>) -> Self {
         self.probe_timeout = millis;
         self
+    }
+
+    /// Sets a random number, another one for each client: it spreads the pauses before something is opened again, so that
+    /// many clients of a server that was gone do not come at once. See [`jittered`](crate::time::jittered). Default: 0, no
+    /// spread.
+    #[must_use]
+    pub const fn seed(mut self, random: u64) -> Self {
+        self.seed = random;
+        self
+    }
+
+    /// Returns the number that [`seed`](Client::seed) has set.
+    #[must_use]
+    pub const fn jitter_seed(&self) -> u64 {
+        self.seed
     }
 
     /// Sets how many times a server may ask for input for one request. Default: 16.

@@ -81,8 +81,11 @@ impl Client<'_> {
         Some(ClientEvent::Log { token, level, logger, data: params.get("data")? })
     }
 
-    fn changed<'a>(&self, envelope: &Envelope<'a>, what: ChangeNotification<'a>) -> Option<ClientEvent<'a>> {
+    fn changed<'a>(&mut self, envelope: &Envelope<'a>, what: ChangeNotification<'a>) -> Option<ClientEvent<'a>> {
         let listen = self.subscription_of(envelope).map(|pending| PendingId(pending.token));
+        if let Some(pending) = listen.and_then(|listen| self.pending_mut(listen.0)) {
+            pending.rounds = 0;
+        }
         if listen.is_none() && self.revision.is_some_and(Revision::is_modern) {
             return Some(ClientEvent::Ignored(ProtocolViolation::UnknownListen));
         }

@@ -69,12 +69,12 @@ pub struct PendingRequest {
     pub(crate) retryable: bool,
     /// The client has sent `tools/list` for this call. It does so once.
     tools_listed: bool,
-    /// The number of rounds of input requests; for a subscription, the number of failures in a row.
+    /// The number of rounds of input requests; for a subscription, the number of times in a row that it brought nothing.
     pub(crate) rounds: u8,
     /// The lists of a subscription, see `subscriptions::LISTS`.
     pub(crate) lists: u8,
-    /// A checksum of the last `progress` value.
-    progress: u32,
+    /// A checksum of the last `progress` value; for a subscription, the low half of the time when it was opened.
+    pub(super) progress: u32,
     /// The time when the present state ends; for a subscription that rests, when it opens again.
     deadline: Option<Millis>,
     /// The time when the request ends, also with progress.

@@ -38,9 +38,10 @@ impl core::fmt::Display for RequestError<'_> {
 pub struct ErrorObject<'a> {
     /// `code`, see [`code`]; 0 if the server sent none.
     pub code: i32,
-    /// `message`, untrusted text of the server; empty if the server sent none.
+    /// `message`, untrusted text of the server; empty if the server sent none. The whole `error` where a server sends a string in
+    /// place of an object.
     pub message: Text<'a>,
-    /// `data`.
+    /// `data`. The whole `error` if it is neither an object nor a string.
     pub data: Option<Raw<'a>>,
 }
 
@@ -48,6 +49,12 @@ impl<'a> ErrorObject<'a> {
     /// Reads an `error` object.
     #[must_use]
     pub fn read(error: Raw<'a>) -> Self {
+        if let Some(message) = error.text() {
+            return ErrorObject { code: 0, message, data: None };
+        }
+        if error.kind() != JsonKind::Object {
+            return ErrorObject { code: 0, message: Text::EMPTY, data: Some(error) };
+        }
         let [code, message, data] = error.pick(["code", "message", "data"]);
         let code = code.and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
         let message = message.and_then(|message| message.text());
@@ -70,11 +77,16 @@ impl<'a> ErrorObject<'a> {
     }
 }
 
-/// Writes message and code on one line without control characters. [`message`](ErrorObject::message) has the text as
-/// the server wrote it.
+/// Writes message and code, as far as they are there, on one line without control characters.
+/// [`message`](ErrorObject::message) has the text as the server wrote it.
 impl core::fmt::Display for ErrorObject<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} ({})", printable_line(self.message), self.code)
+        match (self.message.raw().is_empty(), self.code) {
+            (true, 0) => f.write_str("an error without code and message"),
+            (true, code) => write!(f, "an error without message ({code})"),
+            (false, 0) => write!(f, "{}", printable_line(self.message)),
+            (false, code) => write!(f, "{} ({code})", printable_line(self.message)),
+        }
     }
 }
 

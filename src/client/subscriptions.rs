@@ -17,7 +17,7 @@ use crate::protocol::{LISTS, Method, PROMPTS, RESOURCES, ServerCapability, TOOLS
 use crate::revision::Revision;
 use crate::rpc::Envelope;
 use crate::sink::{FullError, Out, Writer};
-use crate::time::Millis;
+use crate::time::{Millis, jittered};
 
 /// The changes that a subscription asks for.
 ///
@@ -132,10 +132,10 @@ const SUBSCRIBED: u8 = 2;
 const OVER: u8 = 3;
 const UNSUBSCRIBING: u8 = 4;
 
-/// The first and the longest rest in milliseconds before a subscription opens again, and the most failures in a
-/// row.
-const REST_FIRST: Millis = 500;
-const REST_MOST: Millis = 30_000;
+/// The first and the longest rest in milliseconds before a subscription opens again: it doubles with each time that it brought
+/// nothing, up to a minute with the [spread](jittered). And the most failures in a row.
+const REST_FIRST: Millis = 1_000;
+const REST_MOST: Millis = 48_000;
 const REOPEN_MAX: u8 = 12;
 
 impl Client<'_> {
@@ -206,8 +206,11 @@ impl Client<'_> {
 
     fn opened(&mut self, token: u32, id: Option<u32>) {
         self.set_subscription(token, SubscriptionState::Open { id }, false);
+        let now = self.now;
         if let Some(pending) = self.pending_mut(token) {
-            pending.rounds = 0;
+            pending.progress = now as u32;
+            // It did not fail, but it may be closed at once, again and again.
+            pending.rounds = pending.rounds.min(REOPEN_MAX - 1);
         }
     }
 
@@ -328,11 +331,17 @@ impl Client<'_> {
     pub(crate) fn reopen_later(&mut self, token: u32) {
         let now = self.now;
         self.held.retag(|r| (r.owner == token && r.kind == URI && r.tag == SUBSCRIBING).then_some(WANTED));
+        let seed = self.seed;
         let Some(pending) = self.pending_mut(token) else { return };
+        // Behind a proxy that cuts silent streams, a long one was a good one.
+        let was_long = Millis::from((now as u32).wrapping_sub(pending.progress)) >= REST_MOST;
+        if was_long && matches!(pending.subscription(), Some(SubscriptionState::Open { .. })) {
+            pending.rounds = 0;
+        }
         if pending.rounds >= REOPEN_MAX {
             return pending.lose(TransportError::Broken);
         }
-        let rest = REST_FIRST.saturating_mul(1 << pending.rounds).min(REST_MOST);
+        let rest = jittered(REST_FIRST.saturating_mul(1 << pending.rounds).min(REST_MOST), seed, now);
         pending.rounds += 1;
         pending.set_subscription(SubscriptionState::Resting, after(now, Some(rest)));
     }

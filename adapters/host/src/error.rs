@@ -11,9 +11,9 @@ use mcp_sansio::client::{ErrorObject, RequestError, SendError, TransportError, p
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// The member `code`, see [`code`](mcp_sansio::protocol::code).
+    /// The member `code`, see [`code`](mcp_sansio::protocol::code); 0 if the server sent none.
     pub code: i32,
-    /// The member `message`, as the server wrote it.
+    /// The member `message`, as the server wrote it; empty if it sent none.
     pub message: String,
     /// The member `data`, as JSON.
     pub data: Option<String>,
@@ -30,7 +30,13 @@ impl ServerError {
 /// it.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server answered with error {}: {}", self.code, printable_line(&self.message))
+        let message = printable_line(&self.message);
+        match (self.message.is_empty(), self.code) {
+            (true, 0) => f.write_str("the server answered with an error that has neither code nor message"),
+            (true, code) => write!(f, "the server answered with error {code}, without a message"),
+            (false, 0) => write!(f, "the server answered with an error without a code: {message}"),
+            (false, code) => write!(f, "the server answered with error {code}: {message}"),
+        }
     }
 }
 

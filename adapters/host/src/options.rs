@@ -1,5 +1,6 @@
 //! Times and limits of clients.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use mcp_sansio::client::{Client, ClientInfo};
@@ -91,7 +92,8 @@ impl ClientOptions {
             .held(Store::growing(self.held))
             .probe_timeout(Some(millis(self.probe)))
             .at_most(millis(self.longest))
-            .rounds(self.rounds);
+            .rounds(self.rounds)
+            .seed(RandomState::new().build_hasher().finish());
         match self.timeout {
             Some(time) => client.timeout(millis(time)),
             None => client,

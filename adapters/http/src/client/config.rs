@@ -42,9 +42,10 @@ pub struct HttpClientConfig {
     pub reply_time: Millis,
     /// Time for the rest of a body, so that its connection can be used again. Default: 500 milliseconds.
     pub drain_time: Millis,
-    /// Time before a stream is resumed, if the server sent no `retry`. Default: 1 second.
+    /// The least time before a stream is resumed; a server may ask for more by `retry`, up to an hour. Default: 1 second.
     pub retry_time: Millis,
-    /// The longest time before a stream is resumed: each failed try doubles the time. Default: 30 seconds.
+    /// The longest time before a stream is resumed: each stream that brought no message doubles the time. Default: 48
+    /// seconds, which is a minute with the [spread](mcp_sansio::time::jittered).
     pub retry_most: Millis,
     /// Number of failed tries in a row to resume a stream. Default: 5.
     pub tries: u8,
@@ -71,7 +72,7 @@ impl HttpClientConfig {
         reply_time: 30_000,
         drain_time: 500,
         retry_time: 1_000,
-        retry_most: 30_000,
+        retry_most: 48_000,
         tries: 5,
         redirects: 3,
         head: 16 * 1024,

@@ -100,6 +100,8 @@ pub enum FailureReason {
     Garbage,
     /// The `Content-Type` of the body is neither JSON nor an event stream.
     ContentType,
+    /// The body has a `Content-Encoding`. The client asks for none, and decodes none.
+    ContentEncoding,
     /// The answer is larger than the store.
     TooLarge,
     /// The status means success, but the body or stream ended without an answer.
@@ -154,6 +156,9 @@ impl fmt::Display for FailureReason {
             FailureReason::SessionLost => "the server does not know the session any more",
             FailureReason::NotHttp => "the answer is not HTTP/1.1",
             FailureReason::Garbage => "the answer is no JSON-RPC message",
+            FailureReason::ContentEncoding => {
+                "the answer is encoded (Content-Encoding), which this client does not read"
+            }
             FailureReason::ContentType => "the answer is neither JSON nor an event stream",
             FailureReason::TooLarge => "the answer is larger than the limit",
             FailureReason::Unanswered => "success without an answer",

@@ -5,7 +5,7 @@ use core::fmt;
 use crate::sse::{SseDecoder, SseItem};
 use mcp_sansio::memory::Store;
 use mcp_sansio::rpc::Envelope;
-use mcp_sansio::server::Millis;
+use mcp_sansio::time::{Millis, jittered};
 
 use super::config::TransportKind;
 use super::event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
@@ -15,6 +15,9 @@ use super::outgoing::Outgoing;
 use super::reply::{Content, Framing, Reply, values};
 use super::task::{Class, Purpose, Task, Topic, is_modern_error};
 use super::{ListenState, head};
+
+/// The longest time before a stream is resumed that a server may ask for: an hour.
+const RETRY_MOST: Millis = 3_600_000;
 
 /// The state of an exchange. Only this file changes it.
 // With a tag of its own: each turn looks at all slots, and a tag within a field takes ten times as long to read.
@@ -547,11 +550,11 @@ impl<'m> ExchangeSlot<'m> {
                 self.task.challenges = self.task.challenges.saturating_add(1);
                 self.enter(State::Challenge { status, lost: None });
             }
-            300..=399 if !ends => {
+            300..=399 => {
                 self.keep_text(reply.location.clone());
                 let follows = matches!(status, 307 | 308) && self.task.redirects < origin.config.redirects;
                 let location = self.input.text(reply.location.clone());
-                if follows && origin.redirect(self.at, location, self.task.posts()) {
+                if follows && origin.redirect(self.at, location, self.task.posts() || ends) {
                     self.task.redirects += 1;
                     self.hang_up();
                     return self.launch(origin);
@@ -598,6 +601,10 @@ impl<'m> ExchangeSlot<'m> {
                     _ if streams => Part::Stream,
                     _ if empty => return self.fail(FailureReason::Unanswered),
                     Content::Json | Content::Unknown => Part::Json,
+                    _ if !reply.coding.is_empty() => {
+                        self.keep_text(reply.coding.clone());
+                        return self.fail(FailureReason::ContentEncoding);
+                    }
                     Content::Stream | Content::Other => return self.fail(FailureReason::ContentType),
                 }
             }
@@ -686,6 +693,7 @@ impl<'m> ExchangeSlot<'m> {
         if !matches!(event.name, "" | "message") || event.data.is_empty() {
             return self.decoder.consume();
         }
+        self.task.pauses = 0;
         let found = match Class::of(event.data, task.request, origin.takes_batches(task.modern)) {
             Class::NotJson => Found::Skipped(FailureReason::Garbage),
             Class::Response(id, error) if requests && (id == task.request || (id.is_none() && error)) => {
@@ -808,7 +816,7 @@ impl<'m> ExchangeSlot<'m> {
         self.hang_up();
         // A stream that was open for `retry_most` counts as resumed, even if no event came.
         if self.task.opened.take().is_some_and(|at| origin.now.saturating_sub(at) >= origin.config.retry_most) {
-            self.task.tries = 0;
+            (self.task.tries, self.task.pauses) = (0, 0);
         }
         let can = match self.task.purpose {
             Purpose::Listen => true,
@@ -818,10 +826,13 @@ impl<'m> ExchangeSlot<'m> {
         if !can || self.task.tries >= origin.config.tries {
             return self.give_way(why, origin);
         }
-        let first = self.decoder.retry().map_or(origin.config.retry_time, u64::from);
-        let factor = 1u64.checked_shl(u32::from(self.task.tries)).unwrap_or(u64::MAX);
-        let wait = first.saturating_mul(factor).min(origin.config.retry_most.max(first));
+        let (least, most) = (origin.config.retry_time, origin.config.retry_most);
+        // A server may ask for any time, also for none, and close each stream at once.
+        let first = self.decoder.retry().map_or(least, |asked| Millis::from(asked).clamp(least, RETRY_MOST.max(least)));
+        let factor = 1u64.checked_shl(u32::from(self.task.pauses)).unwrap_or(u64::MAX);
+        let wait = jittered(first.saturating_mul(factor).min(most.max(first)), origin.seed, origin.now);
         self.task.tries = self.task.tries.saturating_add(1);
+        self.task.pauses = self.task.pauses.saturating_add(1);
         (self.task.resume, self.task.retried) = (true, false);
         if self.task.purpose == Purpose::Listen {
             origin.listening = ListenState::Opening;
@@ -1091,7 +1102,8 @@ impl<'m> ExchangeSlot<'m> {
             }
             State::Over { end: End::Response, .. } => HttpClientEvent::Message { request, bytes: self.kept() },
             State::Over { end: End::Failed(why), .. } => {
-                let tells = matches!(why, FailureReason::Status { .. } | FailureReason::Redirect(_));
+                use FailureReason as Why;
+                let tells = matches!(why, Why::Status { .. } | Why::Redirect(_) | Why::Garbage | Why::ContentEncoding);
                 HttpClientEvent::Failed { request, why, detail: if tells { text(self.kept()) } else { "" } }
             }
             State::Over { end: End::SessionEnded, .. } => HttpClientEvent::Ended,

@@ -9,12 +9,17 @@ use mcp_sansio::server::Millis;
 
 use super::HeaderError;
 use super::event::FailureReason;
+use super::head::{UNCODED, replaces};
 use super::input::Input;
 use super::origin::{check_free_header, copied};
 use super::reply::{Framing, Reply, values};
 use super::url::{LONGEST, Url, UrlError, resolve};
 
-/// A request to any URL.
+/// The `User-Agent` of requests without one of their own: firewalls refuse requests without it.
+const AGENT: &[u8] = concat!("User-Agent: ", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")).as_bytes();
+
+/// A request to any URL. `Accept-Encoding` is `identity`, and `User-Agent` names this crate, unless they are among the
+/// [headers](FetchRequest::headers).
 ///
 /// ```
 /// use mcp_sansio_http::client::FetchRequest;
@@ -402,6 +407,7 @@ impl<'m> Fetch<'m> {
     }
 
     /// Writes the head of the request. Returns `false` if it does not fit.
+    /// Writes the head. `Accept-Encoding` and `User-Agent` have defaults.
     fn write_head(&mut self) -> bool {
         let mut head = core::mem::replace(&mut self.head, Store::none());
         let (url, mut len) = (self.url(), 0);
@@ -410,8 +416,12 @@ impl<'m> Fetch<'m> {
         let slash: &[u8] = if url.is_bare() { b"/" } else { b"" };
         let first = [verb, slash, url.target().as_bytes(), b" HTTP/1.1\r\nHost: ", url.authority().as_bytes(), b"\r\n"];
         let mut whole = first.into_iter().all(&mut put);
-        let lines = self.texts.iter().filter(|record| record.kind == LINE);
-        whole &= lines.map(|record| record.data).all(&mut put);
+        let lines = || self.texts.iter().filter(|record| record.kind == LINE).map(|record| record.data);
+        whole &= lines().all(&mut put);
+        for default in [UNCODED, AGENT] {
+            let is_set = lines().any(|line| replaces(line, default));
+            whole &= is_set || put(default) && put(b"\r\n");
+        }
         if self.posts {
             let mut digits = [0; 20];
             let length = decimal(self.text(BODY).len(), &mut digits);

@@ -52,6 +52,11 @@ pub(crate) fn write(
         field_if(out, "MCP-Protocol-Version", origin.version.map_or("", |version| version.date()))?;
         field_if(out, "Mcp-Session-Id", origin.session().unwrap_or(""))?;
     }
+    // No coding is read. Without the header any would do (RFC 9110, section 12.5.3).
+    if !replaces(lines, UNCODED) && !origin.headers().any(|header| replaces(header, UNCODED)) {
+        out.put(UNCODED)?;
+        out.put(b"\r\n")?;
+    }
     for header in origin.headers().filter(|header| !replaces(lines, header)) {
         out.put(header)?;
         out.put(b"\r\n")?;
@@ -60,8 +65,10 @@ pub(crate) fn write(
     out.put(b"\r\n")
 }
 
+pub(crate) const UNCODED: &[u8] = b"Accept-Encoding: identity";
+
 /// Returns `true` if one of `lines` has the name of `header`.
-fn replaces(lines: &[u8], header: &[u8]) -> bool {
+pub(crate) fn replaces(lines: &[u8], header: &[u8]) -> bool {
     let name = |line: &[u8]| memchr::memchr(b':', line).unwrap_or(line.len());
     let header = header.get(..name(header)).unwrap_or(&[]);
     lines.split(|byte| *byte == b'\n').any(|line| line.get(..name(line)).unwrap_or(&[]).eq_ignore_ascii_case(header))

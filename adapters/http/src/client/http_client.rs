@@ -222,13 +222,16 @@ impl core::fmt::Debug for HttpClient<'_> {
 
 impl<'m> HttpClient<'m> {
     /// Joins a client and a transport over lent storage: `inbox` for the longest message received, `outbox` for
-    /// responses and notifications while all connections are taken.
+    /// responses and notifications while all connections are taken. The transport's `User-Agent` becomes the name and the version of
+    /// the client, unless [it is set](HttpTransport::set_header).
     pub fn new(
         client: Client<'m>,
-        remote: HttpTransport<'m>,
+        mut remote: HttpTransport<'m>,
         inbox: impl Into<Store<'m>>,
         outbox: impl Into<Store<'m>>,
     ) -> Self {
+        remote.origin.name_agent(client.info());
+        remote.origin.seed = client.jitter_seed();
         let port = Port {
             remote,
             outbox: Records::new(outbox.into()),
@@ -611,6 +614,7 @@ pub const fn lost(why: FailureReason) -> TransportError {
         FailureReason::NotHttp
         | FailureReason::Garbage
         | FailureReason::ContentType
+        | FailureReason::ContentEncoding
         | FailureReason::Unanswered
         | FailureReason::Endpoint => TransportError::Invalid,
     }

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
+use mcp_sansio::client::ClientInfo;
 use mcp_sansio::json::{JsonKind, Raw};
-use mcp_sansio::memory::Store;
 use mcp_sansio::memory::records::{OVERHEAD, Records};
+use mcp_sansio::memory::{FixedText, Store};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
@@ -44,27 +45,22 @@ impl fmt::Display for HeaderError {
 impl core::error::Error for HeaderError {}
 
 /// Headers of a connection and of the framing of messages, which this crate writes itself, or never.
-const FRAMING: [&str; 10] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "upgrade",
-    "te",
-    "trailer",
-    "expect",
-    "accept-encoding",
-];
+const FRAMING: [&str; 9] =
+    ["host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"];
 
 /// Further headers that the client of a server writes itself.
 const RESERVED: [&str; 7] =
     ["accept", "content-type", "last-event-id", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
 
+/// The most bytes of a `User-Agent` that the client makes.
+const AGENT: usize = 96;
+
 /// State shared by all exchanges with a server.
 pub(crate) struct OriginState<'m> {
     pub(crate) config: HttpClientConfig,
     pub(crate) now: Millis,
+    /// Spreads the pauses before streams are resumed, see [`jittered`](mcp_sansio::time::jittered).
+    pub(crate) seed: u64,
     /// The URL is the first record.
     texts: Records<'m>,
     pub(crate) tools: Tools<'m>,
@@ -143,6 +139,7 @@ impl<'m> OriginState<'m> {
         Ok(OriginState {
             config,
             now: 0,
+            seed: 0,
             texts,
             tools: Tools::new(tools, config.tools),
             version: None,
@@ -253,6 +250,21 @@ impl<'m> OriginState<'m> {
         self.remove_header(name);
         let parts = [name.as_bytes(), b": ", value.as_bytes()];
         self.texts.push(0, HEADER, 0, &parts).map_err(|_| HeaderError::Room)
+    }
+
+    /// Sets `User-Agent` to the name and version of a client, if it is not set and there is room: firewalls refuse requests without it
+    /// ([RFC 9110, section 10.1.5](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.5)).
+    pub(crate) fn name_agent(&mut self, info: &ClientInfo<'_>) {
+        if self.header("User-Agent").is_some() {
+            return;
+        }
+        let mut agent = FixedText::<AGENT>::EMPTY;
+        for (part, end) in [(info.name(), &b"/"[..]), (info.version(), b"")] {
+            part.bytes().for_each(|byte| agent.push(&[if is_token(byte) { byte } else { b'-' }]));
+            agent.push(end);
+        }
+        // Without room there is none.
+        let _ = self.set_header("User-Agent", agent.as_str());
     }
 
     fn header(&self, name: &str) -> Option<&[u8]> {

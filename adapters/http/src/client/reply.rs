@@ -18,6 +18,8 @@ pub(crate) struct Reply {
     pub(crate) keep: bool,
     pub(crate) retry_after: Option<u32>,
     pub(crate) location: Range<usize>,
+    /// The coding of the body (`Content-Encoding`); empty if there is none.
+    pub(crate) coding: Range<usize>,
     /// The head has at least one `WWW-Authenticate`.
     pub(crate) challenged: bool,
     pub(crate) dpop_nonce: Range<usize>,
@@ -75,7 +77,8 @@ impl Reply {
             status,
             head: from..from.saturating_add(len),
             framing,
-            content: if facts.encoded { Content::Other } else { facts.content },
+            content: if facts.coding.is_empty() { facts.content } else { Content::Other },
+            coding: facts.coding,
             // With both a length and chunks, an intermediary may have read the length (request smuggling).
             keep: !facts.close
                 && (!http10 || facts.keep_alive)
@@ -98,7 +101,7 @@ struct Facts<'h> {
     chunked: bool,
     close: bool,
     keep_alive: bool,
-    encoded: bool,
+    coding: Range<usize>,
     content: Content,
     retry_after: Option<u32>,
     location: Range<usize>,
@@ -127,7 +130,9 @@ impl Facts<'_> {
         } else if is("content-type") {
             self.content = content(value);
         } else if is("content-encoding") {
-            self.encoded |= !value.is_empty() && !value.eq_ignore_ascii_case(b"identity");
+            if !value.eq_ignore_ascii_case(b"identity") {
+                self.coding = place(self.bytes, value);
+            }
         } else if is("retry-after") {
             self.retry_after = number(value).map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX));
         } else if is("location") {

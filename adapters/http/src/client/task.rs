@@ -54,6 +54,8 @@ pub(crate) struct Task {
     pub(crate) redirects: u8,
     /// Number of failed tries to resume the stream.
     pub(crate) tries: u8,
+    /// Number of pauses in a row without a message of the stream between them.
+    pub(crate) pauses: u8,
     /// Number of challenges since the server last accepted.
     pub(crate) challenges: u8,
     /// A stream was open.
@@ -77,6 +79,7 @@ impl Task {
         retried: false,
         redirects: 0,
         tries: 0,
+        pauses: 0,
         challenges: 0,
         was_open: false,
         opened: None,
@@ -134,6 +137,8 @@ impl Class {
     pub(crate) fn of(bytes: &[u8], request: Option<u64>, batches: bool) -> Class {
         if let Ok(envelope) = Envelope::parse(bytes) {
             return match envelope.shape() {
+                // Proxies and other APIs answer with an `error` of their own, which is neither JSON-RPC's nor has an id.
+                MessageShape::Response { id: None } if !envelope.jsonrpc => Class::Other,
                 MessageShape::Response { id } => Class::Response(id.and_then(|id| id.u64()), envelope.error.is_some()),
                 _ => Class::Other,
             };

@@ -110,8 +110,8 @@ fn a_listen_that_is_cut_off_is_opened_again() {
             }
             desk.pump();
             desk.quiet();
-            assert_eq!(desk.client().next_deadline(), Some(500));
-            desk.wait(499);
+            assert_eq!(desk.client().next_deadline(), Some(1_000));
+            desk.wait(999);
             desk.quiet();
             desk.wait(1);
             assert_eq!(desk.one()["params"]["notifications"]["resourceSubscriptions"], serde_json::json!(URIS));
@@ -131,7 +131,7 @@ fn it_waits_longer_each_time_and_gives_up() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
         let (token, id) = open(&mut desk);
-        let mut rest = 500;
+        let mut rest = 1_000;
         desk.client().lost(id, TransportError::Unreachable);
         for _ in 0..12 {
             desk.wait(rest - 1);
@@ -141,11 +141,47 @@ fn it_waits_longer_each_time_and_gives_up() {
             let id = desk.last_id();
             desk.client().lost(id, TransportError::Unreachable);
             desk.pump();
-            rest = (2 * rest).min(30_000);
+            rest = (2 * rest).min(48_000);
         }
         assert_eq!(desk.event(), "subscriptions/listen failed: the exchange broke off before the answer came");
         assert!(!desk.client().is_open(token));
         assert_eq!(desk.client().next_deadline(), None);
+        desk
+    });
+}
+
+/// A server that acknowledges each listen and closes it at once is asked again and again, but ever more rarely. A change, or a
+/// stream that was open for long, makes the next rest short.
+#[test]
+fn it_waits_longer_after_listens_that_bring_nothing() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let (_, mut id) = open(&mut desk);
+        let mut reopened = |desk: &mut Desk, rest: u64| {
+            desk.client().lost(id, TransportError::Broken);
+            desk.pump();
+            desk.wait(rest - 1);
+            desk.quiet();
+            desk.wait(1);
+            assert_eq!(desk.one()["method"], "subscriptions/listen", "{rest}");
+            id = desk.last_id();
+            acknowledge(desk, id, r#"{"toolsListChanged":true}"#);
+            assert_eq!(desk.event(), "listening tools 0");
+            id
+        };
+        let mut rest = 1_000;
+        for _ in 0..20 {
+            reopened(&mut desk, rest);
+            rest = (2 * rest).min(48_000);
+        }
+        desk.wait(47_999);
+        let id = reopened(&mut desk, 48_000);
+        notify(&mut desk, "tools/list_changed", id, "");
+        assert_eq!(desk.event(), "changed Tools on a listen");
+        reopened(&mut desk, 1_000);
+        reopened(&mut desk, 2_000);
+        desk.wait(48_000);
+        reopened(&mut desk, 1_000);
         desk
     });
 }
@@ -374,7 +410,7 @@ fn a_subscription_that_breaks_is_sent_again() {
         desk.forget();
         let id = desk.last_id();
         desk.client().lost(id, TransportError::Broken);
-        desk.wait(500);
+        desk.wait(1_000);
         assert_eq!(desk.one()["params"]["uri"], URIS[0]);
         desk.result("{}");
         desk.result("{}");
@@ -517,7 +553,7 @@ fn two_modern_listens_at_once() {
         assert_eq!(desk.events(), ["changed Prompts on a listen", "ignored UnknownListen"]);
         // A subscription is opened again with its own filter.
         desk.client().lost(ids[1].1, TransportError::Broken);
-        desk.wait(500);
+        desk.wait(1_000);
         assert_eq!(desk.one()["params"]["notifications"]["resourceSubscriptions"], serde_json::json!(["r://two"]));
         desk
     });

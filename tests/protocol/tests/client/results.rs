@@ -32,8 +32,11 @@ fn results_and_what_is_none() {
         (r#""result":null,"error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
         (r#""error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
         (r#""error":{"code":1e9,"message":"big"}"#, "tools/list failed: big (1000000000)", true),
-        (r#""error":{"code":"x"}"#, "tools/list failed:  (0)", true),
-        (r#""error":null"#, "tools/list failed:  (0)", true),
+        (r#""error":{"code":"x"}"#, "tools/list failed: an error without code and message", true),
+        (r#""error":{"code":-5}"#, "tools/list failed: an error without message (-5)", true),
+        (r#""error":"boom""#, "tools/list failed: boom", true),
+        (r#""error":[7]"#, "tools/list failed: an error without code and message", true),
+        (r#""error":null"#, "tools/list failed: an error without code and message", true),
     ];
     for revision in Revision::ALL {
         for (answer, expected, always) in cases {

@@ -16,7 +16,7 @@ fn challenges() {
         bench.remote.set_header("Authorization", "Bearer t").unwrap();
         bench.remote.retry(0);
         bench.turn();
-        assert_eq!(bench.received(0), first.replace("tools/call\r\n", "tools/call\r\nAuthorization: Bearer t\r\n"));
+        assert_eq!(bench.received(0), first.replace("identity\r\n", "identity\r\nAuthorization: Bearer t\r\n"));
         bench.reply(0, &json("403 Forbidden", challenge, "{}"));
         assert_eq!(bench.told(), ["1 challenge 0 403 Basic x, Bearer scope=\"a\""]);
         bench.remote.give_up(0);

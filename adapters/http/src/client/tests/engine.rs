@@ -99,8 +99,8 @@ fn tools() -> String {
 fn sessions_that_are_lost_in_a_row() {
     let tools = tools();
     for (gap, answers, opened) in [
-        (29_999, vec![GONE; 4], 4),
-        (30_000, vec![GONE; 6], 7),
+        (47_999, vec![GONE; 4], 4),
+        (48_000, vec![GONE; 6], 7),
         (1, vec![GONE, GONE, GONE, &tools, GONE, GONE, GONE], 7),
         (1, vec![GONE, GONE, GONE, &tools, GONE, GONE, GONE, GONE], 7),
     ] {

@@ -7,6 +7,7 @@ fn failures() {
     let bad = |status: &str, headers: &str, body: &str| {
         format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
     };
+    let (other, request) = (format!("1 Garbage {}", result(2)), format!("1 Garbage {}", legacy(1, "ping")));
     let cases: Vec<(String, bool, &str)> = vec![
         (String::new(), true, "1 Reset "),
         ("HTTP/1.1 2".into(), true, "1 Broken "),
@@ -16,10 +17,16 @@ fn failures() {
         (bad("200 OK", "", ""), false, "1 Unanswered "),
         (ACCEPTED.into(), false, "1 Unanswered "),
         (bad("200 OK", "Content-Type: text/html\r\n", "<p>"), false, "1 ContentType "),
-        (json("200 OK", "Content-Encoding: gzip\r\n", "x"), false, "1 ContentType "),
-        (json("200 OK", "", "{"), false, "1 Garbage "),
-        (json("200 OK", "", &result(2)), false, "1 Garbage "),
-        (json("200 OK", "", &legacy(1, "ping")), false, "1 Garbage "),
+        (json("200 OK", "Content-Encoding: gzip\r\n", "x"), false, "1 ContentEncoding gzip"),
+        (json("200 OK", "Content-Encoding: identity\r\n", "{"), false, "1 Garbage {"),
+        (json("200 OK", "", r#"{"error":"slow_down"}"#), false, r#"1 Garbage {"error":"slow_down"}"#),
+        (
+            json("429 Slow", "", r#"{"error":{"message":"Slow"}}"#),
+            false,
+            r#"1 Status { code: 429, retry_after: None } {"error":{"message":"Slow"}}"#,
+        ),
+        (json("200 OK", "", &result(2)), false, &other),
+        (json("200 OK", "", &legacy(1, "ping")), false, &request),
         (bad("500 Oops", "", "at line 1"), false, "1 Status { code: 500, retry_after: None } at line 1"),
         (bad("503 Busy", "Retry-After: 7\r\n", ""), false, "1 Status { code: 503, retry_after: Some(7) } "),
         (json("403 No", "", r#"{"a":1}"#), false, r#"1 Status { code: 403, retry_after: None } {"a":1}"#),

@@ -56,11 +56,16 @@ fn requests() {
     let mut fetch = begin(&FetchRequest::get("https://[::1]:8?q#f").headers(&headers), LIMITS);
     assert!(fetch.url().is_secure() && fetch.url().host() == "::1");
     let head = "GET /?q HTTP/1.1\r\nHost: [::1]:8\r\nAccept: application/json\r\nAuthorization: Basic x\r\n";
+    let defaults = "Accept-Encoding: identity\r\nUser-Agent: mcp-sansio-http/0.1.0\r\n";
+    assert_eq!(sent(&mut fetch), format!("{head}{defaults}Connection: close\r\n\r\n"));
+    let own = [("user-agent", "me/1"), ("ACCEPT-ENCODING", "gzip")];
+    let mut fetch = begin(&FetchRequest::get("http://h").headers(&own), LIMITS);
+    let head = "GET / HTTP/1.1\r\nHost: h\r\nuser-agent: me/1\r\nACCEPT-ENCODING: gzip\r\n";
     assert_eq!(sent(&mut fetch), format!("{head}Connection: close\r\n\r\n"));
     let headers = [("Content-Type", "application/x-www-form-urlencoded")];
     let mut fetch = begin(&FetchRequest::post("http://h", b"a=b&c=d").headers(&headers), LIMITS);
-    let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n";
-    assert_eq!(sent(&mut fetch), format!("{head}Connection: close\r\n\r\na=b&c=d"));
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\n";
+    assert_eq!(sent(&mut fetch), format!("{head}{defaults}Content-Length: 7\r\nConnection: close\r\n\r\na=b&c=d"));
     for (header, error) in [
         (("Content-Length", "1"), HeaderError::Reserved),
         (("HOST", "evil"), HeaderError::Reserved),
@@ -193,8 +198,8 @@ fn time_and_connections_end() {
         let request = FetchRequest::post("http://h/a", b"body");
         Fetch::new(&request, LIMITS, 0, [lend(texts), lend(head), lend(64), lend(64)]).map(drop)
     };
-    assert_eq!(made(100, 100), Ok(()));
-    assert_eq!((made(20, 100), made(100, 20)), (Err(FetchError::Room), Err(FetchError::Room)));
+    assert_eq!(made(100, 160), Ok(()));
+    assert_eq!((made(20, 160), made(100, 20)), (Err(FetchError::Room), Err(FetchError::Room)));
 }
 
 #[test]

@@ -49,7 +49,12 @@ fn answer(dice: &mut Dice, id: u64) -> String {
 /// Runs a conversation of random parts, with a caller that reads events at random times.
 fn converse(dice: &mut Dice) {
     let transport = [TransportKind::Detect, TransportKind::Streamable, TransportKind::Sse][dice.below(3)];
-    let mut remote = HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT.transport(transport), 4).unwrap();
+    let mut remote = HttpTransport::growing(
+        "http://h/mcp",
+        HttpClientConfig::DEFAULT.transport(transport).retry_times(1, 30_000),
+        4,
+    )
+    .unwrap();
     let (mut now, mut connected, mut coming) = (0, [false; 4], [const { Vec::<u8>::new() }; 4]);
     if dice.below(40) == 0 {
         let mut slots = Slots::growing(4);
