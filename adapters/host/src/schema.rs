@@ -164,7 +164,15 @@ impl SchemaReport {
 #[must_use]
 pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaReport {
     let limits = limits.mismatches(limits.mismatches.max(1));
-    let mut check = Check { root: schema, limits, steps: 0, depth: 0, ignored: BTreeSet::new(), is_incomplete: false };
+    let mut check = Check {
+        root: schema,
+        limits,
+        steps: 0,
+        depth: 0,
+        ignored: BTreeSet::new(),
+        is_incomplete: false,
+        targets: BTreeMap::new(),
+    };
     let mut mismatches = Vec::new();
     check.apply(schema, value, &mut String::new(), &mut mismatches);
     mismatches.truncate(limits.mismatches);
@@ -267,6 +275,8 @@ struct Check<'s> {
     depth: usize,
     ignored: BTreeSet<&'static str>,
     is_incomplete: bool,
+    /// Where references lead, by their text: the way there is a pass over the document, and is gone once.
+    targets: BTreeMap<&'s [u8], Option<Raw<'s>>>,
 }
 
 type Mismatches = Vec<SchemaMismatch>;
@@ -309,7 +319,13 @@ impl<'s> Check<'s> {
         }
         let schema = Keywords::read(schema, &mut self.ignored);
         if let Some(pointer) = schema.get("$ref").and_then(|pointer| pointer.text()) {
-            match target_within(self.root, &pointer.to_string(), &mut |bytes| self.step(bytes)) {
+            let known = self.targets.get(pointer.raw()).copied();
+            let place = known.unwrap_or_else(|| {
+                let place = target_within(self.root, &pointer.to_string(), &mut |bytes| self.step(bytes));
+                self.targets.insert(pointer.raw(), place);
+                place
+            });
+            match place {
                 Some(target) => self.apply(target, value, path, found),
                 None => self.is_incomplete = true,
             }
@@ -754,6 +770,21 @@ mod tests {
     }
 
     // spec: B058 B060
+    /// The way to a place behind 64 KiB takes 128 steps, the first time.
+    #[test]
+    fn references_are_followed_once() {
+        let schema = format!(
+            r##"{{"items":{{"$ref":"#/$defs/n"}},"$defs":{{"far":{{"title":"{}"}},"n":{{"type":"integer"}}}}}}"##,
+            "x".repeat(64 << 10)
+        );
+        let value = format!("[{}\"a\"]", "1,".repeat(3_000));
+        let (schema, value) = (Raw::parse(schema.as_bytes()).unwrap(), Raw::parse(value.as_bytes()).unwrap());
+        let report = check(schema, value, &SchemaLimits::DEFAULT.steps(20_000));
+        assert!(!report.is_incomplete);
+        assert_eq!(report.mismatches.len(), 1);
+        assert_eq!(report.mismatches[0].path, "[3000]");
+    }
+
     #[test]
     fn references_out_of_the_document_are_reported() {
         for reference in ["http://x/y", "y", "#y", "#/$defs/y", "#/allOf/00", "#/allOf/+0", "#/allOf/1", "#/%C3"] {
