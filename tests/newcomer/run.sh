@@ -137,7 +137,7 @@ for revision in 2025-11-25 2025-06-18; do
         send 0 '{"jsonrpc":"2.0","id":3,"method":"tools/list"}'
         send 1 '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a_swim"}}'
     } | timeout 60 "$bin/gateway" "a=$bin/learner" >gateway.log
-    for line in '"tools":{"listChanged":true}' 'notifications/tools/list_changed' '"name":"a_swim"' 'I am swim'; do
+    for line in '"tools":{"listChanged":true}' '"logger":"learner","data":{"learned":1}' 'notifications/tools/list_changed' '"name":"a_swim"' 'I am swim'; do
         grep -qF -- "$line" gateway.log || { echo "FAILED: gateway: no $line in"; cat gateway.log; exit 1; }
     done
     ! grep -q '"name":"learner"' gateway.log || { echo 'FAILED: gateway: a result of the child names the child'; exit 1; }

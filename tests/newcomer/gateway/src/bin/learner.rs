@@ -1,6 +1,7 @@
 //! A child for the gateway, whose tools change while it runs: each name that it learns is a tool.
 
-use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
 
@@ -20,6 +21,7 @@ impl DynamicTools<Vec<String>> for Learned {
 #[tool]
 fn learn(learned: &mut Vec<String>, call: &mut Call<'_>, #[arguments] name: String) -> HandlerResult {
     learned.push(name);
+    call.log_data(Some("learner"), LoggingLevel::Warning, Raw::constant(r#"{"learned":1}"#));
     call.publish(ServerChange::Tools);
     call.text("learned")
 }
@@ -27,7 +29,10 @@ fn learn(learned: &mut Vec<String>, call: &mut Call<'_>, #[arguments] name: Stri
 static TOOLS: &[Tool<Vec<String>>] = &[LEARN];
 
 fn main() -> std::io::Result<()> {
-    let service =
-        Service::new("learner", "1.0").tools(TOOLS).dynamic_tools(&Learned).feature(ServerCapability::ToolsChanged);
+    let service = Service::new("learner", "1.0")
+        .tools(TOOLS)
+        .dynamic_tools(&Learned)
+        .feature(ServerCapability::ToolsChanged)
+        .feature(ServerCapability::Logging);
     smol::block_on(mcp_sansio_smol::serve_stdio(&service, &mut Vec::new()))
 }
