@@ -24,11 +24,12 @@ read -r port redis a b c <<<"$ports"
 sed -e "s|@DIR@|$dir|; s|@PORT@|$port|; s|@A@|$a|; s|@B@|$b|; s|@C@|$c|" "$root/docs/nginx.conf" >"$dir/nginx.conf"
 
 declare -A process # their ids, by name; that of a server is its port
+declare -A number=(["$a"]=1 ["$b"]=2 ["$c"]=3)
 start() {
   case $1 in
     redis) redis-server --bind 127.0.0.1 --port "$redis" --save "" --appendonly no --dir "$dir" >>"$dir/redis.log" & ;;
     nginx) nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" & ;;
-    *) "$target/release/mcp-sansio-fleet-example" "$1" "$dir/key" "$dir/notes" "redis://127.0.0.1:$redis/" 2>>"$dir/log" & ;;
+    *) "$target/release/mcp-sansio-fleet-example" "${number[$1]}" "$1" "$dir/key" "$dir/notes" "redis://127.0.0.1:$redis/" 2>>"$dir/log" & ;;
   esac
   process[$1]=$!
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The settings of a [`Fleet`](crate::Fleet).
+/// The settings of a [`RedisFleet`](crate::RedisFleet).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetOptions {
@@ -39,22 +39,20 @@ impl FleetOptions {
         FleetOptions { prefix: prefix.into(), ..self }
     }
 
-    /// Sets how many messages Redis keeps, about, for processes that are away: of those for all, and of those for each process.
-    /// Default: 10,000, mostly some hundred bytes each.
+    /// Sets how many messages Redis keeps, about, for processes that are away. Default: 10,000, mostly some hundred bytes each.
     #[must_use]
     pub fn keep(self, messages: usize) -> Self {
         FleetOptions { keep: messages.max(1), ..self }
     }
 
-    /// Sets how many messages and log entries of this process may wait to be sent, and how many arrivals for it may wait to be taken.
-    /// Default: 10,000.
+    /// Sets how much of this process may wait to be sent: changes, ends of sessions, states of tasks. Beyond it changes become one,
+    /// and the others are left out. Default: 10,000.
     #[must_use]
     pub fn queue(self, messages: usize) -> Self {
         FleetOptions { queue: messages.max(1), ..self }
     }
 
-    /// Sets how many bytes the messages and entries may have that wait to be sent, and those that wait to be taken. Default:
-    /// 64 MiB each.
+    /// Sets how many bytes this may have. Default: 64 MiB.
     #[must_use]
     pub fn queue_bytes(self, bytes: usize) -> Self {
         FleetOptions { queue_bytes: bytes, ..self }
@@ -66,30 +64,20 @@ impl FleetOptions {
         FleetOptions { timeout, ..self }
     }
 
-    /// Sets after how long a process that is not heard counts as gone. Each says something once a second. Default: 4 s.
+    /// Sets after how long a process that is not heard counts as ended. Each says something once a second. Default: 4 s.
     #[must_use]
     pub fn silence(self, silence: Duration) -> Self {
-        FleetOptions { silence: silence.max(BEAT * 2), ..self }
+        FleetOptions { silence: silence.max(2 * BEAT), ..self }
     }
 
-    /// Returns the key of the messages for all.
-    pub(crate) fn all(&self) -> String {
-        format!("{}all", self.prefix)
-    }
-
-    /// Returns the key of the messages for one process.
-    pub(crate) fn to(&self, tag: u32) -> String {
-        format!("{}to:{tag:05x}", self.prefix)
-    }
-
-    /// Returns the key of a log.
-    pub(crate) fn log(&self, name: &str) -> String {
-        format!("{}log:{name}", self.prefix)
+    /// Returns a key.
+    pub(crate) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
     }
 }
 
-/// The time that a read waits for entries.
+/// The time that a read waits for messages.
 pub(crate) const BLOCK: Duration = Duration::from_secs(1);
 
-/// The period in which a process says something.
+/// The period in which a process says that it is alive.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);

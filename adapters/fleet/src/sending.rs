@@ -1,219 +1,181 @@
-//! The thread that sends: messages, entries of logs, and a sign of life once a second. It also reads what a log has.
+//! The thread that sends, and says once a second that this process is alive.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use mcp_sansio_http::fleet::Arrival;
-use redis::streams::StreamRangeReply;
-use redis::{Connection, Pipeline, RedisError, RedisResult, Value, cmd, pipe};
+use redis::{Connection, RedisResult, Value, cmd};
 
-use crate::entry::{EntryId, FROM, LEFT, MESSAGE, NUMBER, field};
-use crate::inbox::Reading;
-use crate::member::Member;
+use crate::message::Message;
 use crate::options::BEAT;
-use crate::outbox::{Command, Taken};
+use crate::shared::{Command, Kept, Pauses, SENDS, Shared, since};
 
-/// The pauses before another connection.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The entries of one read of a log.
-const ENTRIES: usize = 100;
-/// The shortest time between two signs of life.
-const SOON: Duration = Duration::from_millis(50);
-/// The time for which Redis keeps the messages for a process after the last of them.
-const MAILBOX: u64 = 600_000;
+/// Adds a message to the stream with the next number as its id: a number that is missing was lost.
+const TELL: &str = "local number = redis.call('INCR', KEYS[1])
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[1], number .. '-0', 'f', ARGV[2], 'm', ARGV[3])";
 
-/// Sends until the outbox ends, and then what it still has if Redis takes it.
-pub(crate) fn send(member: &Member) {
-    let (batch, next_beat) = (VecDeque::new(), Instant::now());
-    let mut sender = Sender { member, connection: None, batch, told: 0, next_beat, last_beat: None, is_refused: false };
-    sender.run();
-    member.outbox.leave();
-}
+/// Notes that a process is alive. Others that were silent for too long have ended, perhaps before they could send a change: so all
+/// may have changed.
+const BEAT_SCRIPT: &str = "local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[3], now, ARGV[2])
+if redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3]) > 0 then
+  local number = redis.call('INCR', KEYS[1])
+  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[1], number .. '-0', 'f', '', 'm', 'a')
+end";
 
-/// Returns whether Redis cannot store anything now, but may later: it has no memory or disk for it, is loading, or is a replica.
-pub(crate) fn is_refusal(error: &RedisError) -> bool {
-    const CODES: [&str; 7] = ["OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS", "MASTERDOWN", "BUSY"];
-    error.code().is_some_and(|code| CODES.contains(&code))
-}
+/// Reads the last state of a task, and whether its process is alive.
+const FIND: &str = "local kept = redis.call('HMGET', KEYS[1], 'f', 'u', 't')
+if not kept[1] then return false end
+kept[1] = redis.call('ZSCORE', KEYS[2], kept[1]) and 1 or 0
+return kept";
 
-/// Returns the connection, which it makes if it was lost.
-fn connected<'c>(connection: &'c mut Option<Connection>, member: &Member) -> RedisResult<&'c mut Connection> {
-    match connection {
-        Some(connection) => Ok(connection),
-        none => Ok(none.insert(member.connect()?)),
+/// Sends until the fleet ends, and then what it still has if Redis takes it.
+pub(crate) fn send(shared: &Shared) {
+    let mut sender = Sender { shared, connection: None, epoch: None, beat: None };
+    let mut pauses = Pauses::FIRST;
+    // What could not be sent, and is sent again.
+    let mut left = None;
+    loop {
+        let sent = sender.turn(&mut left);
+        let is_over = matches!(sent, Ok(false));
+        shared.report(SENDS, sent.as_ref().map(drop).map_err(ToString::to_string));
+        if is_over || sent.is_err() && (sender.give_up(&mut left) || shared.pause(pauses.next())) {
+            break;
+        }
+        if sent.is_ok() {
+            pauses = Pauses::FIRST;
+        }
     }
+    shared.leave();
 }
 
-struct Sender<'m> {
-    member: &'m Member,
+struct Sender<'s> {
+    shared: &'s Shared,
     connection: Option<Connection>,
-    /// The commands that are being sent. They are sent again if the connection was lost.
-    batch: VecDeque<Command>,
-    /// The number of the last message for all that was sent or left out.
-    told: u64,
-    next_beat: Instant,
-    last_beat: Option<Instant>,
-    /// Redis has refused the last batch.
-    is_refused: bool,
+    /// The memory of the Redis that was reached last.
+    epoch: Option<String>,
+    /// The time of the last sign of life.
+    beat: Option<Instant>,
 }
 
 impl Sender<'_> {
-    fn run(&mut self) {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let wait = match self.batch.is_empty() {
-                true => self.next_beat.saturating_duration_since(Instant::now()),
-                false => Duration::ZERO,
-            };
-            let taken = self.member.outbox.take(wait, &mut self.batch);
-            let ended = taken.ended;
-            if taken.is_asked {
-                // At once, if the last sign is not of this moment.
-                self.next_beat = self.next_beat.min(self.last_beat.map_or_else(Instant::now, |last| last + SOON));
-            }
-            let sent = self.send_batch(&taken);
-            // The other thread says that Redis is away, or refuses what is sent.
-            let answer = sent.as_ref().err().filter(|error| is_refusal(error)).map(ToString::to_string);
-            if answer.is_some() || self.is_refused && sent.is_ok() {
-                self.is_refused = answer.is_some();
-                self.member.outbox.note_refused(answer);
-            }
-            match sent {
-                Ok(()) if ended => return,
-                Ok(()) => pause = FIRST_PAUSE,
-                Err(_) => {
-                    self.connection = None;
-                    self.give_up_reads();
-                    if ended || self.member.outbox.pause_until_reached(pause) {
-                        return;
-                    }
-                    pause = (2 * pause).min(LONGEST_PAUSE);
+    /// Sends a command, and a sign of life if it is time for it. Returns `false` at the end.
+    fn turn(&mut self, left: &mut Option<Command>) -> RedisResult<bool> {
+        self.connect()?;
+        if self.beat.is_none_or(|beat| since(beat, BEAT).is_zero()) {
+            self.script(BEAT_SCRIPT, self.shared.options.silence.as_millis().to_string())?;
+            self.beat = Some(Instant::now());
+        }
+        let command = match left.take() {
+            Some(command) => command,
+            None => match self.shared.next(self.beat.map_or(Duration::ZERO, |beat| since(beat, BEAT))) {
+                Ok(Some(command)) => command,
+                Ok(None) => return Ok(true),
+                Err(()) => {
+                    let key = self.shared.options.key("alive");
+                    self.query::<Value>(cmd("ZREM").arg((key, &self.shared.run)))?;
+                    return Ok(false);
+                }
+            },
+        };
+        match self.run(&command) {
+            Ok(None) => {}
+            Ok(Some(kept)) => {
+                if let Command::FindTask { found, .. } = command {
+                    found(kept);
                 }
             }
+            Err(error) => {
+                *left = Some(command);
+                return Err(error);
+            }
         }
+        Ok(true)
     }
 
-    /// Sends the batch in one write, with a sign of life if it is time for it, or the last one.
-    fn send_batch(&mut self, taken: &Taken) -> RedisResult<()> {
-        let now = Instant::now();
-        let mut pipe = pipe();
-        let mut told = self.told;
-        for command in &self.batch {
-            if let Command::Tell { number, .. } = command {
-                told = *number;
-            }
-            if !command.is_late(now) {
-                self.add(&mut pipe, command);
+    /// Connects if the connection was lost. A Redis that has forgotten everything gets the ended sessions again.
+    fn connect(&mut self) -> RedisResult<()> {
+        if self.connection.is_some() {
+            return Ok(());
+        }
+        let (connection, epoch) = self.shared.connect()?;
+        (self.connection, self.beat) = (Some(connection), None);
+        if self.epoch.as_ref().is_some_and(|known| *known != epoch) {
+            let ended = self.shared.ended.lock().map(|ended| ended.clone()).unwrap_or_default();
+            for (session, until) in ended {
+                self.note_ended(session, until)?;
             }
         }
-        let told = taken.told.unwrap_or(told);
-        if now >= self.next_beat || taken.ended {
-            self.tell(&mut pipe, told, if taken.ended { LEFT } else { "" }, b"");
-        }
-        if !pipe.is_empty() {
-            let connection = connected(&mut self.connection, self.member)?;
-            // An entry with an id that the log has already is refused: it was sent before.
-            let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query(connection)?;
-            // What could not be stored is sent again, as if the connection were lost, until its time is over.
-            if let Some(Err(refusal)) = answers.into_iter().find(|answer| answer.as_ref().is_err_and(is_refusal)) {
-                return Err(refusal);
-            }
-            if now >= self.next_beat {
-                (self.last_beat, self.next_beat) = (Some(now), now + BEAT);
-            }
-        }
-        self.told = told;
-        self.batch.retain(|command| matches!(command, Command::Read { .. }));
-        while let Some(command) = self.batch.front() {
-            if let Command::Read { log } = command {
-                let log = log.clone();
-                self.read(&log)?;
-            }
-            self.batch.pop_front();
-        }
+        self.epoch = Some(epoch);
         Ok(())
     }
 
-    fn add(&self, pipe: &mut Pipeline, command: &Command) {
-        let options = &self.member.options;
+    /// Notes that the connection is lost, and that questions have no answer. Returns whether the fleet ends.
+    fn give_up(&mut self, left: &mut Option<Command>) -> bool {
+        self.connection = None;
+        let question = left.take_if(|left| matches!(left, Command::FindTask { .. }));
+        for question in question.into_iter().chain(self.shared.take_questions()) {
+            if let Command::FindTask { found, .. } = question {
+                found(Kept::Unknown);
+            }
+        }
+        self.shared.has_ended()
+    }
+
+    fn run(&mut self, command: &Command) -> RedisResult<Option<Kept>> {
+        let options = &self.shared.options;
         match command {
-            Command::Tell { number, message, .. } => self.tell(pipe, *number, MESSAGE, message),
-            Command::Send { to, number, message, .. } => {
-                let key = options.to(to.number());
-                let add = pipe.cmd("XADD").arg(&key).arg(("MAXLEN", "~", options.keep, "*"));
-                add.arg((FROM, &self.member.name, NUMBER, number, MESSAGE)).arg(&message[..]);
-                pipe.cmd("PEXPIRE").arg((&key, MAILBOX)).ignore();
+            Command::Tell(message) => self.script(TELL, &message[..])?,
+            Command::EndSession(session, until) => {
+                self.shared.note_ended(*session, *until);
+                self.note_ended(*session, *until)?;
+                self.script(TELL, &Message::EndSession(*session, *until).write()[..])?;
             }
-            Command::Append { log, id, entry, keep, alone } => {
-                let key = options.log(log);
-                let id = id.map_or("*".to_owned(), |id| EntryId::of_log(id).to_string());
-                let add = pipe.cmd("XADD").arg(&key);
-                if *alone {
-                    add.arg(("MAXLEN", 1));
+            Command::KeepTask { id, user, task, keep } => {
+                let key = options.key(&format!("task:{id}"));
+                let mut set = cmd("HSET");
+                set.arg((&key, "f", &self.shared.run, "t", task));
+                if let Some(user) = user {
+                    set.arg(("u", user));
                 }
-                add.arg((id, MESSAGE)).arg(&entry[..]);
-                // Its time is only ever made longer.
-                pipe.cmd("PEXPIRE").arg((&key, *keep, "NX")).ignore();
-                pipe.cmd("PEXPIRE").arg((&key, *keep, "GT")).ignore();
+                self.query::<Value>(&set)?;
+                self.query::<Value>(cmd("PEXPIRE").arg((key, keep)))?;
             }
-            Command::Read { .. } => {}
-        }
-    }
-
-    /// Adds an entry for all.
-    fn tell(&self, pipe: &mut Pipeline, number: u64, name: &str, message: &[u8]) {
-        let options = &self.member.options;
-        let add = pipe.cmd("XADD").arg(options.all()).arg(("MAXLEN", "~", options.keep, "*"));
-        add.arg((FROM, &self.member.name, NUMBER, number));
-        if !name.is_empty() {
-            add.arg(name).arg(message);
-        }
-    }
-
-    /// Gives all entries that a log has. If it is followed, the other thread goes on.
-    fn read(&mut self, log: &str) -> RedisResult<()> {
-        let member = self.member;
-        while let Some(reading) = member.inbox.reading(log) {
-            let connection = connected(&mut self.connection, member)?;
-            let read = cmd("XRANGE")
-                .arg((member.options.log(log), format!("({}", reading.after), "+", "COUNT", ENTRIES))
-                .query::<StreamRangeReply>(connection)?;
-            let mut after = reading.after;
-            for entry in &read.ids {
-                after = EntryId::read(&entry.id).unwrap_or(after);
-                let arrival = field(entry, MESSAGE);
-                let arrival = arrival.map(|entry| Arrival::Entry { log: log.into(), id: after.to_log(), entry });
-                arrival.into_iter().for_each(|arrival| member.inbox.push(arrival));
-            }
-            let is_whole = read.ids.len() < ENTRIES;
-            let next = Reading { after, follows: is_whole && reading.until.is_some(), ..reading };
-            member.inbox.go_on(log, Some(next).filter(|_| !is_whole || next.follows));
-            if is_whole {
-                member.inbox.push(Arrival::CaughtUp { log: log.into() });
-                if next.follows {
-                    // Ends the wait of the other thread, which knows the new list of logs then.
-                    let key = member.options.to(member.tag.number());
-                    let wake = cmd("XADD")
-                        .arg((key, "MAXLEN", "~", member.options.keep, "*", FROM, &member.name))
-                        .query::<Value>(connection);
-                    wake?;
-                }
-                return Ok(());
+            Command::FindTask { id, .. } => {
+                let keys = (options.key(&format!("task:{id}")), options.key("alive"));
+                let kept: Option<(u8, Option<String>, String)> = self.query(cmd("EVAL").arg((FIND, 2)).arg(keys))?;
+                return Ok(Some(kept.map_or(Kept::Nothing, |(alive, user, task)| Kept::State {
+                    user,
+                    task,
+                    is_left: alive == 0,
+                })));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Ends the reads of the batch: Redis is away.
-    fn give_up_reads(&mut self) {
-        let member = self.member;
-        self.batch.retain(|command| {
-            if let Command::Read { log } = command {
-                member.inbox.go_on(log, None);
-                member.inbox.push(Arrival::ReadOver { log: log.clone() });
-            }
-            !matches!(command, Command::Read { .. })
-        });
+    /// Keeps the end of a session for processes that start later.
+    fn note_ended(&mut self, session: [u8; 16], until: u64) -> RedisResult<()> {
+        let key = self.shared.options.key("ended");
+        let member = [self.shared.run.as_bytes(), b":", &session].concat();
+        self.query::<Value>(cmd("ZADD").arg((&key, until)).arg(member))?;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_millis() as u64);
+        self.query::<Value>(cmd("ZREMRANGEBYSCORE").arg((key, "-inf", now))).map(drop)
+    }
+
+    /// Runs a script of the stream with a last argument.
+    fn script(&mut self, script: &str, last: impl redis::ToRedisArgs) -> RedisResult<()> {
+        let options = &self.shared.options;
+        let mut eval = cmd("EVAL");
+        eval.arg((script, 3, options.key("count"), options.key("all"), options.key("alive")));
+        eval.arg((options.keep, &self.shared.run)).arg(last);
+        self.query::<Value>(&eval).map(drop)
+    }
+
+    fn query<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> RedisResult<T> {
+        match &mut self.connection {
+            Some(connection) => command.query(connection),
+            None => Err(redis::RedisError::from((redis::ErrorKind::Io, "Redis is away"))),
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{OwnedServerChange, Progress, RequestToken, RespondError, RpcError, ServerChange};
+use mcp_sansio::server::{Millis, OwnedServerChange, Progress, RequestToken, RespondError, RpcError, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
 use mcp_sansio::sink::Out;
 #[cfg(feature = "endpoint")]
@@ -179,6 +179,8 @@ enum LateMessage<S> {
     Progress { token: RequestToken, progress: Progress<'static>, message: Option<String> },
     Log { token: Option<RequestToken>, level: LoggingLevel, message: LogMessage },
     Change(OwnedServerChange),
+    ChangeHere(OwnedServerChange),
+    EndSession([u8; 16], Millis),
     Answer(RequestToken, Answer<S>),
     Decided,
 }
@@ -367,6 +369,24 @@ impl<S: 'static> LateSender<S> {
         self.0.send(LateMessage::Change(change.into()))
     }
 
+    /// Announces a change that another process has published: an endpoint sends it to its own clients only, see
+    /// `Endpoint::publish_here`.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn publish_here(&self, change: ServerChange<'_>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::ChangeHere(change.into()))
+    }
+
+    /// Ends a session that another process has ended, or serves alone, see
+    /// `Endpoint::end_session_here`.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn end_session_here(&self, session: &[u8; 16], until: Millis) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::EndSession(*session, until))
+    }
+
     /// Announces that the `authorize` of an HTTP server can decide about a request for which it answered `Access::Later`:
     /// it is asked again about each such request.
     ///
@@ -443,6 +463,8 @@ impl<S: 'static> LateReceiver<S> {
                 }
                 LateMessage::Log { token, level, message } => target.log(service, state, token, level, &message),
                 LateMessage::Change(change) => target.publish(change.as_change()),
+                LateMessage::ChangeHere(change) => target.publish_here(change.as_change()),
+                LateMessage::EndSession(session, until) => target.end_session_here(service, state, &session, until),
                 LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
                 LateMessage::Decided => self.decided = true,
             }
@@ -566,6 +588,14 @@ pub trait LateTarget<S: 'static> {
 
     /// Announces a change.
     fn publish(&mut self, change: ServerChange<'_>);
+
+    /// Announces a change that another process has published.
+    fn publish_here(&mut self, change: ServerChange<'_>) {
+        self.publish(change);
+    }
+
+    /// Ends a session that another process has ended. Without sessions there is nothing to do.
+    fn end_session_here(&mut self, _: &Service<'_, S>, _: &mut S, _session: &[u8; 16], _until: Millis) {}
 }
 
 /// Prepares the state for a handler that runs again. Returns whether that came to its end.
@@ -702,6 +732,14 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
 
     fn publish(&mut self, change: ServerChange<'_>) {
         self.publish(change);
+    }
+
+    fn publish_here(&mut self, change: ServerChange<'_>) {
+        self.publish_here(change);
+    }
+
+    fn end_session_here(&mut self, service: &Service<'_, S>, state: &mut S, session: &[u8; 16], until: Millis) {
+        self.end_session_here(&mut App::new(service, state), session, until);
     }
 }
 

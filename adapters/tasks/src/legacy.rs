@@ -11,7 +11,8 @@ use mcp_sansio::server::{Millis, RpcError};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, InputError, InputRequest, Tool};
 use mcp_sansio::sink::FullError;
 
-use crate::machine::{Session, TaskStatus};
+use crate::machine::{Session, TaskStatus, Wanted};
+use crate::place::find;
 use crate::response::{HAS_ENDED, WAS_CANCELLED, write_response};
 use crate::store::{HasTasks, QUESTIONS_MAX, TaskError, TaskToken, Tasks};
 use crate::waiters;
@@ -163,7 +164,10 @@ pub(crate) fn write_page(
 /// `tasks/result`: the result of the task. Until there is one the request is suspended, or asks the questions of the task.
 pub(crate) fn result<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let (waiter, is_first) = (request.token(), request.state().is_empty());
-    let token = state.tasks_mut().named_by(request)?;
+    let token = match find(state, request, Wanted::Result) {
+        Ok(token) => token,
+        Err(done) => return done,
+    };
     let tasks = state.tasks_mut();
     let mut is_unanswered = false;
     // A run that was woken sees old answers.

@@ -93,25 +93,32 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "client")]
+#[cfg(feature = "alloc")]
 extern crate alloc;
 
 #[cfg(feature = "client")]
 pub mod client;
 mod date;
+#[cfg(feature = "alloc")]
+mod last_state;
 mod legacy;
 mod machine;
 mod methods;
+mod place;
 #[cfg(feature = "client")]
 pub mod receiver;
 mod response;
 mod store;
 mod waiters;
 
+#[cfg(feature = "alloc")]
+pub use last_state::LastState;
 pub use legacy::{TaskSupport, task_support};
 pub use machine::{TaskId, TaskSlot, TaskStatus};
 pub use methods::extension;
 pub use store::{HasTasks, ID, TaskError, TaskOptions, TaskToken, Tasks};
+#[cfg(feature = "alloc")]
+pub use store::{LastStates, TaskLookUp};
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, Receipt, Service};

@@ -212,6 +212,15 @@ impl TaskSlot {
     }
 }
 
+/// A request about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Task,
+    Update,
+    Cancel,
+    Result,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

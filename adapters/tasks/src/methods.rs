@@ -8,6 +8,8 @@ use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResu
 use mcp_sansio::sink::FullError;
 
 use crate::legacy;
+use crate::machine::Wanted;
+use crate::place::find;
 use crate::store::{HasTasks, ID, TaskError};
 
 /// Returns the extension: `tasks/get`, `tasks/update`, `tasks/cancel`, and `notifications/tasks` for listens with `taskIds`. With
@@ -57,7 +59,10 @@ impl<S: HasTasks> Tables<S> {
 }
 
 fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = match find(state, request, Wanted::Task) {
+        Ok(token) => token,
+        Err(done) => return done,
+    };
     let tasks = state.tasks();
     request.result_as("complete", &mut |result| match tasks.is_legacy(token) {
         true => tasks.write_task(token, result),
@@ -66,7 +71,10 @@ fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerRe
 }
 
 fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = match find(state, request, Wanted::Update) {
+        Ok(token) => token,
+        Err(done) => return done,
+    };
     let responses = request.params().and_then(|params| params.get("inputResponses"));
     let Some(responses) = responses.filter(|responses| responses.kind() == JsonKind::Object) else {
         return Err(RpcError::invalid_params("Invalid params: inputResponses is not an object").into());
@@ -79,7 +87,10 @@ fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> Handle
 }
 
 fn cancel<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = match find(state, request, Wanted::Cancel) {
+        Ok(token) => token,
+        Err(done) => return done,
+    };
     // A task that has ended stays as it is.
     let cancelled = state.tasks_mut().cancel(token, request.now());
     if S::LEGACY && !request.revision().is_modern() {

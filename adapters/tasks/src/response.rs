@@ -13,6 +13,7 @@ pub(crate) const HAS_ENDED: RpcError<'static> =
 /// The error of `tasks/result` for a task that was cancelled.
 pub(crate) const WAS_CANCELLED: RpcError<'static> =
     RpcError::invalid_params("The task was cancelled: it has no result");
+
 /// Answers with the result or the error of a task.
 pub(crate) fn write_response(
     result: Option<Raw<'_>>,

@@ -33,6 +33,34 @@ pub trait HasTasks: Sized + 'static {
     /// their methods, and [`begin`](crate::begin) makes tasks for their calls. The loop around has to resume the
     /// [requests that wait](Tasks::next_resumable). Default: `false`; the code for it is not linked.
     const LEGACY: bool = false;
+
+    /// Returns where the last states of tasks are kept, if several processes serve the same clients: a task that a request names and
+    /// the table does not have is looked up there. Default: nowhere; the code for it is not linked.
+    #[cfg(feature = "alloc")]
+    fn last_states(&self) -> Option<&dyn LastStates> {
+        None
+    }
+}
+
+/// The place where the last states of tasks are kept for the other processes of a server: `mcp_sansio_fleet::FleetTasks`.
+#[cfg(feature = "alloc")]
+pub trait LastStates {
+    /// Keeps the [state](Tasks::last_state) of a task that has changed.
+    fn keep(&self, tasks: &Tasks<'_>, id: &str);
+
+    /// Looks up a task that is not in the table, and answers the request later, with [`TaskLookUp::answer`]. It does not wait.
+    fn look_up(&self, wanted: TaskLookUp);
+}
+
+/// The question for the last state of a task that a request names, and that is not in the table. See [`LastStates::look_up`].
+#[cfg(feature = "alloc")]
+#[derive(Clone, Debug)]
+pub struct TaskLookUp {
+    pub(crate) token: RequestToken,
+    pub(crate) id: TaskId,
+    pub(crate) user: Option<alloc::string::String>,
+    pub(crate) wanted: crate::machine::Wanted,
+    pub(crate) is_modern: bool,
 }
 
 /// The user of a task. Data: the name.
@@ -84,7 +112,8 @@ pub struct TaskOptions<'o> {
 }
 
 impl<'o> TaskOptions<'o> {
-    /// Makes options from 16 secure random bytes, which become the `taskId`. They must be new for each task.
+    /// Makes options from 16 secure random bytes, which become the `taskId`. They must be new for each task. With
+    /// the number of a [process](Tasks::process) 108 of their 128 bits are left.
     pub const fn new(random: [u8; 16]) -> Self {
         TaskOptions { random, ttl: None, poll_interval: None, message: None }
     }
@@ -164,6 +193,8 @@ pub struct Tasks<'m> {
     share: usize,
     share_bytes: usize,
     epoch: u64,
+    #[cfg(feature = "alloc")]
+    pub(crate) process: u32,
 }
 
 impl<'m> Tasks<'m> {
@@ -185,6 +216,8 @@ impl<'m> Tasks<'m> {
             share: usize::MAX,
             share_bytes: usize::MAX,
             epoch: 0,
+            #[cfg(feature = "alloc")]
+            process: 0,
         }
     }
 
@@ -243,6 +276,15 @@ impl<'m> Tasks<'m> {
         for byte in options.random {
             id.push(&[hex(byte >> 4), hex(byte & 15)]);
         }
+        #[cfg(feature = "alloc")]
+        if self.process != 0 {
+            let mut digits = [0; 32];
+            digits.copy_from_slice(id.as_bytes());
+            for (place, shift) in digits.iter_mut().zip([16, 12, 8, 4, 0]) {
+                *place = hex((self.process >> shift & 15) as u8);
+            }
+            let _ = id.set(&digits);
+        }
         if self.find(id.as_str()).is_some() {
             return Err(TaskError::NotNew);
         }
@@ -267,6 +309,9 @@ impl<'m> Tasks<'m> {
         let [.., a, b, c, d] = options.random;
         slot.stamp.random = [a, b, c, d];
         slot.create(now);
+        // Its state is kept from its beginning.
+        #[cfg(feature = "alloc")]
+        (slot.changed = self.process != 0);
         Ok(TaskToken { slot: number, stamp: slot.stamp })
     }
 
@@ -602,6 +647,18 @@ impl<'m> Tasks<'m> {
     /// Does the same as [`find`](Tasks::find) for a text of a message.
     pub(crate) fn find_text(&self, id: &Text<'_>) -> Option<TaskToken> {
         self.first(|slot| id.eq_str(slot.id.as_str()))
+    }
+
+    /// Returns the user of a task.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn user(&self, token: TaskToken) -> Option<&str> {
+        core::str::from_utf8(self.one(token, PRINCIPAL)?.data).ok()
+    }
+
+    /// Returns the time to live of a task.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn ttl(&self, token: TaskToken) -> Option<Millis> {
+        self.slot(token)?.ttl
     }
 
     pub(crate) fn belongs_to(&self, token: TaskToken, principal: Option<&str>) -> bool {

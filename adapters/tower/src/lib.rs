@@ -40,8 +40,8 @@
 //! ([`EndpointConfig::resource_metadata`]). So give it all paths that are left (`fallback_service` of axum), or a
 //! route for each. Behind a router that takes a part of the path away, see [`Mcp::nested`].
 //!
-//! A mount has no fleet. Several processes serve the same sessions with `MountOptions::session_seal` (feature `seal`), but what is
-//! under way stays with its process; the HTTP servers of `mcp-sansio-blocking` and `mcp-sansio-smol` carry it too.
+//! Several processes serve the same sessions with `MountOptions::session_seal` (feature `seal`); with [`MountOptions::fleet`]
+//! changes reach the clients of all.
 //!
 //! # Guarantees
 //!

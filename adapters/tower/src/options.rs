@@ -75,6 +75,7 @@ pub struct MountOptions<S: 'static> {
     pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
     #[cfg(feature = "seal")]
     pub(crate) session_seal: Option<mcp_sansio_http::endpoint::SessionSeal<'static>>,
+    pub(crate) fleet: Option<&'static mut dyn mcp_sansio_http::endpoint::Fleet>,
     pub(crate) clock: Option<Clock>,
     pub(crate) random: Random,
     pub(crate) authorize: Option<Authorize>,
@@ -99,6 +100,7 @@ impl<S> MountOptions<S> {
             seal: None,
             #[cfg(feature = "seal")]
             session_seal: None,
+            fleet: None,
             clock: None,
             // Never continues with a guessable session id.
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the system has random bytes")),
@@ -192,6 +194,12 @@ impl<S> MountOptions<S> {
     #[cfg(feature = "seal")]
     pub fn session_seal(self, seal: mcp_sansio_http::endpoint::SessionSeal<'static>) -> Self {
         MountOptions { session_seal: Some(seal), ..self }
+    }
+
+    /// Makes the mount one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
+    /// needs [`late`](MountOptions::late) too. See [`Endpoint::fleet`](mcp_sansio_http::endpoint::Endpoint::fleet).
+    pub fn fleet(self, fleet: &'static mut dyn mcp_sansio_http::endpoint::Fleet) -> Self {
+        MountOptions { fleet: Some(fleet), ..self }
     }
 
     /// Sets the source of the time in milliseconds. It should not go back. Default: the milliseconds since 1970 at the start,

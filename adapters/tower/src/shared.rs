@@ -118,6 +118,10 @@ impl<S> Shared<S> {
             Some(seal) => endpoint.seal_sessions(seal),
             None => endpoint,
         };
+        let endpoint = match options.fleet {
+            Some(fleet) => endpoint.fleet(fleet),
+            None => endpoint,
+        };
         let inner = Inner {
             endpoint,
             service,

@@ -1,9 +1,9 @@
-//! Notes that several processes serve behind a plain proxy: a client may reach another process with each request.
+//! Notes that several processes serve behind a plain proxy, which keeps a session at one of them.
 //!
-//! The processes share a key, which seals sessions and questions; Redis, for all that is under way; and a file with the
-//! notes, which stands for a database. `examples/fleet/run.sh` starts three of them.
+//! The processes share a key, which seals sessions and questions; Redis, so that a change reaches the clients of all; and a file with
+//! the notes, which stands for a database. `examples/fleet/run.sh` starts three of them.
 //!
-//! usage: mcp-sansio-fleet-example PORT KEY-FILE NOTES-FILE REDIS-URL
+//! usage: mcp-sansio-fleet-example NUMBER PORT KEY-FILE NOTES-FILE REDIS-URL
 use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Progress, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
-use mcp_sansio_blocking::http::{HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
+use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_blocking::{Work, channel};
-use mcp_sansio_fleet::{Fleet, FleetOptions};
+use mcp_sansio_fleet::{FleetOptions, RedisFleet};
 
 const NOTES: &str = "notes://all";
 const SURE: Raw<'static> =
@@ -40,7 +40,7 @@ fn add(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     call.text("added")
 }
 
-/// Asks first. The answer may arrive at another process.
+/// Asks first. From 2026-07-28 on the answer may arrive at another process.
 fn clear(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("sure") else {
         return call.ask(&[InputRequest::elicit("sure", "Delete all notes?", SURE)], b"");
@@ -55,7 +55,7 @@ fn clear(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     call.text("cleared")
 }
 
-/// Takes two seconds. A client of a session whose stream breaks meanwhile comes back to any process, and misses nothing.
+/// Takes two seconds. A client of a session whose connection breaks meanwhile comes back, and misses nothing.
 fn count(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     let file = notes.file.clone();
     let counting = notes.work.thread(move |job| {
@@ -83,8 +83,8 @@ static RESOURCES: [Resource<Notes>; 1] = [Resource::new(NOTES, "All notes", read
 
 fn serve() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, key, file, redis] = &arguments[..] else {
-        return Err("usage: mcp-sansio-fleet-example PORT KEY-FILE NOTES-FILE REDIS-URL".into());
+    let [number, port, key, file, redis] = &arguments[..] else {
+        return Err("usage: mcp-sansio-fleet-example NUMBER PORT KEY-FILE NOTES-FILE REDIS-URL".into());
     };
     let service = Service::new("notes", "1.0")
         .tools(&TOOLS)
@@ -96,15 +96,17 @@ fn serve() -> Result<(), Box<dyn Error>> {
     let bytes = fs::read(key).map_err(|error| format!("{key}: {error}"))?;
     let bytes: [u8; 32] = bytes.try_into().map_err(|_| format!("{key}: a key has 32 bytes"))?;
     let seal: &'static HmacSeal = Box::leak(Box::new(HmacSeal::new(&bytes)));
-    let options = HttpServerOptions::new().seal(seal).session_seal(SessionSeal::new(seal));
+    // The proxy finds the process of a client of 2024-11-05 by the path to which it posts.
+    let config = EndpointConfig::DEFAULT.post_path(format!("/messages/{number}").leak());
+    let options = HttpServerOptions::new().config(config).seal(seal).session_seal(SessionSeal::new(seal));
 
-    let number: u16 = port.parse().map_err(|_| format!("{port} is no port"))?;
-    let server = HttpServer::bind(("127.0.0.1", number)).map_err(|error| format!("port {port}: {error}"))?;
-    // Without Redis it serves its own clients, and says so.
-    let fleet = Fleet::start(redis, FleetOptions::new("notes"), move |news| eprintln!("{number}: {news:?}"))?;
+    let port: u16 = port.parse().map_err(|_| format!("{port} is no port"))?;
     let (late, receiver) = channel();
+    // Before the address is bound: no request comes to a process that does not know which sessions have ended. Without Redis it serves its own clients, and says so.
+    let fleet = RedisFleet::start(redis, FleetOptions::new("notes"), &late, move |news| eprintln!("{port}: {news:?}"))?;
+    let server = HttpServer::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
     let mut notes = Notes { file: file.into(), work: Work::new(late, 64) };
-    Ok(server.options(options).fleet(fleet).late(receiver).serve(&service, &mut notes)?)
+    Ok(server.options(options).fleet(fleet.link()).late(receiver).serve(&service, &mut notes)?)
 }
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
 //! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--key` it
-//! seals its sessions, so that each process with the key serves them.
+//! seals its sessions, so that each process with the key serves them. With `--fleet URL --process N` it is one of several processes,
+//! with the Redis at that URL.
 
 mod mount;
 
@@ -8,8 +9,10 @@ use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
+use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
+use mcp_sansio_fleet::{FleetOptions, RedisFleet};
 use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -33,6 +36,7 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
+    let (mut fleet, mut process) = (None, 0);
     let port = match *arguments {
         ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
             for option in rest.chunks(2) {
@@ -41,6 +45,8 @@ fn main() -> io::Result<()> {
                         let key = read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?;
                         let _ = KEY.set(key);
                     }
+                    ["--fleet", url] if mounted.is_none() => fleet = Some(url),
+                    ["--process", number] => process = number.parse().map_err(io::Error::other)?,
                     _ => return Err(usage()),
                 }
             }
@@ -49,7 +55,7 @@ fn main() -> io::Result<()> {
         _ => return Err(usage()),
     };
     match mounted {
-        None => serve(port),
+        None => serve(port, fleet, process),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
         Some("tiny_http") => mount::tiny_http(port),
@@ -58,7 +64,9 @@ fn main() -> io::Result<()> {
 }
 
 fn usage() -> io::Error {
-    io::Error::other("usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX]")
+    io::Error::other(
+        "usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX] [--fleet URL --process N]",
+    )
 }
 
 fn read_key(hex: &str) -> Option<[u8; 32]> {
@@ -87,19 +95,35 @@ const KEEP: u64 = 60_000;
 /// A scenario checks streams, and prefers them to JSON.
 const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
 
-/// Makes the state.
-fn fixture() -> Fixture {
-    Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)))
+/// Makes the state; `process` is the number of the process, or 0.
+fn fixture(process: u16) -> Fixture {
+    Fixture::new(Tasks::growing(256, 1 << 20).process(process.into()), KEEP, Box::leak(Box::new(System)))
 }
 
-fn serve(port: u16) -> io::Result<()> {
-    let mut options = HttpServerOptions::new().config(CONFIG).seal(&*SEAL);
+fn serve(port: u16, fleet: Option<&str>, process: u16) -> io::Result<()> {
+    // A proxy finds the process of a stream of 2024-11-05 by the path that its client is told.
+    let post_path = if process == 0 { CONFIG.post_path } else { format!("/messages/{process}").leak() };
+    let mut options = HttpServerOptions::new().config(CONFIG.post_path(post_path)).seal(&*SEAL);
     if KEY.get().is_some() {
         options = options.session_seal(SessionSeal::new(&*SEAL));
     }
+    let (late, receiver) = channel();
+    let fleet = match fleet {
+        Some(url) => {
+            let news = |news| eprintln!("fleet: {news:?}");
+            let options = FleetOptions::new("conformance");
+            Some(RedisFleet::start(url, options, &late, news).map_err(io::Error::other)?)
+        }
+        None => None,
+    };
     let server = HttpServer::bind(("127.0.0.1", port))?.options(options);
     stop_on_signals(&server)?;
-    server.tick(go_on).serve(&SERVICE, &mut fixture())
+    let (mut server, mut fixture) = (server.tick(go_on), fixture(process));
+    if let Some(fleet) = &fleet {
+        fixture.last_states = Some(Box::leak(Box::new(fleet.tasks(&late))));
+        server = server.fleet(fleet.link()).late(receiver);
+    }
+    server.serve(&SERVICE, &mut fixture)
 }
 
 fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {

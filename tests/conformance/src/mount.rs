@@ -22,7 +22,7 @@ use tower_service::Service as _;
 use super::{CONFIG, SEAL, fixture};
 
 fn mcp(timer: impl Timer) -> Mcp<Fixture> {
-    Mcp::new(SERVICE, fixture(), MountOptions::new(timer).config(CONFIG).seal(&*SEAL).tick(go_on))
+    Mcp::new(SERVICE, fixture(0), MountOptions::new(timer).config(CONFIG).seal(&*SEAL).tick(go_on))
 }
 
 pub(crate) fn axum(port: u16) -> io::Result<()> {

@@ -69,6 +69,8 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["date", "machine", "waiters"],
             &["client", "store"],
             &["response"],
+            &["last_state"],
+            &["place"],
             &["legacy"],
             &["methods", "receiver"],
             &["lib"],
@@ -90,17 +92,7 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["lib"],
         ],
     ),
-    (
-        "adapters/fleet/src",
-        &[
-            &["entry", "news", "options", "outbox"],
-            &["inbox", "position"],
-            &["member"],
-            &["sending"],
-            &["hearing"],
-            &["lib"],
-        ],
-    ),
+    ("adapters/fleet/src", &[&["message", "options"], &["shared"], &["hearing", "sending", "tasks"], &["lib"]]),
     ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "entry", "output"], &["lib"]]),
     ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];

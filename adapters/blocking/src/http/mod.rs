@@ -29,7 +29,7 @@ use mcp_sansio::service::Service;
 pub use mcp_sansio_host::{HttpServerOptions, Stopper};
 use mcp_sansio_host::{HttpShutdown, LateReceiver, UnixSocketFile};
 pub use mcp_sansio_http::endpoint::{
-    Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy,
+    Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamId, StreamPolicy,
 };
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
@@ -66,6 +66,7 @@ pub struct HttpServer<'a, S: 'static> {
     authorize: Option<Authorize<'a>>,
     #[cfg(feature = "resource-server")]
     permit: Option<Permit<'a>>,
+    fleet: Option<&'static mut dyn Fleet>,
     stopper: Stopper,
     shutdown: HttpShutdown,
 }
@@ -177,6 +178,7 @@ impl<'a, S> HttpServer<'a, S> {
             authorize: None,
             #[cfg(feature = "resource-server")]
             permit: None,
+            fleet: None,
             stopper: Stopper::new(),
             shutdown: HttpShutdown::new(),
         }
@@ -228,6 +230,12 @@ impl<'a, S> HttpServer<'a, S> {
     #[cfg(feature = "resource-server")]
     pub fn permit(self, permit: &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync)) -> Self {
         HttpServer { permit: Some(permit), ..self }
+    }
+
+    /// Makes the server one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
+    /// needs the server's [`late`](HttpServer::late) too. See [`Endpoint::fleet`].
+    pub fn fleet(self, fleet: &'static mut dyn Fleet) -> Self {
+        HttpServer { fleet: Some(fleet), ..self }
     }
 
     /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds. Meanwhile the

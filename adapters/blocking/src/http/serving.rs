@@ -119,6 +119,10 @@ impl<'a, S> Serving<'a, S> {
             sockets.add(listener, Wants::Read, LISTENER)?;
         }
         let endpoint = server.options.endpoint();
+        let endpoint = match server.fleet {
+            Some(fleet) => endpoint.fleet(fleet),
+            None => endpoint,
+        };
         let waker = Waker::from(Arc::new(Bell(bell)));
         Ok(Serving {
             is_single: server.listener.fd().is_none(),
@@ -159,6 +163,8 @@ impl<'a, S> Serving<'a, S> {
     }
 
     pub(super) fn run(&mut self) -> io::Result<()> {
+        // Sessions that other processes have ended get 404 from the first request on.
+        while self.hear().0 {}
         // The first turn does not wait: it registers what wakes the others.
         let mut wake = Some(0);
         loop {

@@ -61,7 +61,12 @@ impl Endpoint<'_> {
             return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(app, head, principal) {
-            Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
+            Ok(slot) => {
+                if matches!(method, Some(Method::Subscribe | Method::SetLevel)) {
+                    self.end_elsewhere(slot);
+                }
+                self.in_session(app, head, slot, principal, Message::Read(request), body)
+            }
             Err(none) => no_session(none, body),
         }
     }
@@ -76,7 +81,11 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
         match self.session_of(app, head, principal) {
-            Ok(slot) if is_array => self.in_session(app, head, slot, principal, Message::Bytes(content), body),
+            Ok(slot) if is_array => {
+                // It may subscribe.
+                self.end_elsewhere(slot);
+                self.in_session(app, head, slot, principal, Message::Bytes(content), body)
+            }
             _ => self.unreadable(content, body),
         }
     }
@@ -264,6 +273,7 @@ impl Endpoint<'_> {
         let scope = session.scope;
         let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false, listens: false };
         let stream = self.reserve_stream(&asker, 0)?;
+        self.end_elsewhere(slot);
         let id = self.send_stream(stream, Purpose::Session);
         self.replace_session_stream(slot, id)?;
         Some(id)
@@ -287,6 +297,7 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         match self.session_of(app, head, principal) {
             Ok(slot) => {
+                self.end_elsewhere(slot);
                 #[cfg(all(feature = "seal", feature = "alloc"))]
                 if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
                     sealed.close(&session.id, true, self.now);

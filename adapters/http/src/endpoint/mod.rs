@@ -28,6 +28,7 @@ mod drain;
 mod events;
 mod exchange;
 mod expiry;
+mod fleet;
 mod head;
 mod header_check;
 mod ids;
@@ -52,6 +53,7 @@ pub use authorize::{ExtraHeaders, GRANT_HEADERS, Grant, MessageAccess, REFUSAL_H
 #[cfg(feature = "alloc")]
 pub use config::EndpointLimits;
 pub use config::{EndpointConfig, StreamPolicy};
+pub use fleet::Fleet;
 pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
 pub(crate) use head::{Field, Fields};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
@@ -160,6 +162,8 @@ pub struct Endpoint<'m> {
     sealed: Option<sealed::SealedSessions<'m>>,
     streams: stream::Streams<'m>,
     log: Log<'m>,
+    /// The other processes that serve the same clients.
+    fleet: Option<&'m mut dyn Fleet>,
     /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
     /// set.
     hash_key: u64,
@@ -254,6 +258,7 @@ impl<'m> Endpoint<'m> {
             sealed: None,
             streams: stream::Streams::new(streams),
             log,
+            fleet: None,
             hash_key: 0,
             exchanges: 0,
             scopes: 0,

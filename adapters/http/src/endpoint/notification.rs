@@ -9,16 +9,28 @@ use super::session::Sessions;
 use super::stream::{Purpose, Streams};
 
 impl<'m> Endpoint<'m> {
-    /// Sends a change, once, to each session and each listen that wants it
+    /// Sends a change, once, to each session and each listen that wants it, in a [fleet](Endpoint::fleet) to those of all processes
     /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     pub fn publish(&mut self, change: ServerChange<'_>) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.publish(change);
+        }
+        self.publish_here(change);
+    }
+
+    /// Sends a change to the clients of this process alone: one that another process has published, or that each sees by itself,
+    /// such as one of a file that all of them watch.
+    pub fn publish_here(&mut self, change: ServerChange<'_>) {
         publish(&mut self.server, &mut self.sessions, &mut self.streams, change);
     }
 
     /// Publishes the changes that handlers have published.
     pub(crate) fn publish_of_handlers(&mut self) {
-        let Endpoint { server, sessions, streams, .. } = self;
+        let Endpoint { server, sessions, streams, fleet, .. } = self;
         server.take_published(|server, change| {
+            if let Some(fleet) = fleet {
+                fleet.publish(change);
+            }
             publish(server, sessions, streams, change);
         });
     }

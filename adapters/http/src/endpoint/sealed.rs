@@ -33,9 +33,8 @@ pub(crate) type Nonce = [u8; NONCE];
 /// it opens the session anew from the id, within its limits for sessions.
 ///
 /// By itself it carries no more: open event streams and their events stay with their endpoint, and so do requests in flight with
-/// their questions, subscriptions, and the level of `logging/setLevel`; a session that was ended (DELETE) is forgotten only by the
-/// endpoint that ended it. Endpoints
-/// with one key must run the same version of the service, with the same table of extensions, and have the same clock.
+/// their questions, subscriptions, and the level of `logging/setLevel`; a session that was ended (DELETE) is over only at the
+/// endpoint that ended it, unless there is a [fleet](super::Fleet). Endpoints with one key must run the same version of the service, with the same table of extensions, and have the same clock.
 ///
 /// Without it, an id is random and its session is known to one endpoint. Sessions of 2024-11-05 (HTTP+SSE) always live on their
 /// stream, at one endpoint.
@@ -92,9 +91,9 @@ impl fmt::Debug for SessionSeal<'_> {
 /// A session with a sealed id.
 #[derive(Clone, Copy)]
 enum Known {
-    /// Its slot, and the time of its end.
-    Open(u16, Millis),
-    /// The client has ended it.
+    /// Its slot, and the time of its end. `true`: the other processes do not serve it.
+    Open(u16, Millis, bool),
+    /// The client has ended it, or another process serves it alone.
     Ended,
 }
 
@@ -145,7 +144,7 @@ impl<'m> SealedSessions<'m> {
         let mut sealed = [0; SEALED];
         let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
         encode(sealed.get(..len)?, id.get_mut(NONCE..)?)?;
-        self.known.insert(nonce, Known::Open(slot, end));
+        self.known.insert(nonce, Known::Open(slot, end, false));
         SessionId::of(&id)
     }
 
@@ -153,8 +152,8 @@ impl<'m> SealedSessions<'m> {
     pub(crate) fn find(&self, given: &[u8], principal: Option<&str>, now: Millis) -> Found {
         let Some(nonce) = nonce_of(given) else { return Found::Unknown };
         match self.known.get(&nonce) {
-            Some(Known::Open(slot, end)) if *end <= now => Found::Over(*slot),
-            Some(Known::Open(slot, _)) => Found::Open(*slot),
+            Some(Known::Open(slot, end, _)) if *end <= now => Found::Over(*slot),
+            Some(Known::Open(slot, ..)) => Found::Open(*slot),
             Some(Known::Ended) => Found::Unknown,
             None => match self.open(given, nonce, principal) {
                 Some((end, peer)) if end > now => Found::New(nonce, end, peer),
@@ -179,14 +178,29 @@ impl<'m> SealedSessions<'m> {
 
     /// Notes that a session was opened anew.
     pub(crate) fn opened(&mut self, nonce: Nonce, slot: u16, end: Millis) {
-        self.known.insert(nonce, Known::Open(slot, end));
+        self.known.insert(nonce, Known::Open(slot, end, false));
+    }
+
+    /// Returns the slot of a session that is open here.
+    pub(crate) fn slot_of(&self, nonce: &Nonce) -> Option<u16> {
+        match self.known.get(nonce)? {
+            Known::Open(slot, ..) => Some(*slot),
+            Known::Ended => None,
+        }
+    }
+
+    /// Notes that this process alone serves a session, or ends it. Returns its nonce and the time of its end, the first time.
+    pub(crate) fn keep_here(&mut self, id: &SessionId) -> Option<(Nonce, Millis)> {
+        let nonce = nonce_of(id.as_str().as_bytes())?;
+        let Known::Open(_, end, is_alone) = self.known.get_mut(&nonce)? else { return None };
+        (!core::mem::replace(is_alone, true)).then_some((nonce, *end))
     }
 
     /// Forgets a session that was closed: its id may open it again. `true`: its client has ended it, and the id is good no
     /// more.
     pub(crate) fn close(&mut self, id: &SessionId, for_good: bool, now: Millis) {
         let Some(nonce) = nonce_of(id.as_str().as_bytes()) else { return };
-        let Some(&Known::Open(_, end)) = self.known.get(&nonce) else { return };
+        let Some(&Known::Open(_, end, _)) = self.known.get(&nonce) else { return };
         if !for_good {
             self.known.remove(&nonce);
             return;
@@ -194,9 +208,11 @@ impl<'m> SealedSessions<'m> {
         self.remember_ended(nonce, end, now);
     }
 
-    /// Notes that the client of a session has ended it.
+    /// Notes that the client of a session has ended it, or another process serves it alone.
     pub(crate) fn remember_ended(&mut self, nonce: Nonce, end: Millis, now: Millis) {
-        self.known.insert(nonce, Known::Ended);
+        if matches!(self.known.insert(nonce, Known::Ended), Some(Known::Ended)) {
+            return;
+        }
         self.ended.insert((end, nonce));
         while let Some(&(end, nonce)) = self.ended.first()
             && (end <= now || self.ended.len() > self.with.ended)

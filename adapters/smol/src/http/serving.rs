@@ -99,6 +99,15 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let woken = Arc::<Woken>::default();
         let endpoint = server.options.endpoint();
+        let endpoint = match server.fleet {
+            Some(fleet) => endpoint.fleet(fleet),
+            None => endpoint,
+        };
+        let (mut endpoint, mut late) = (endpoint, server.late);
+        if let Some(late) = &mut late {
+            // Sessions that other processes have ended get 404 from the first request on.
+            while late.give(&mut endpoint, service, state) {}
+        }
         let hall = Hall {
             endpoint,
             body: BodyBuffer::new(Vec::new()),
@@ -131,7 +140,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             authorize: server.authorize,
             #[cfg(feature = "resource-server")]
             permit: server.permit,
-            late: server.late,
+            late,
             watch: server.watch,
             tick: server.tick,
             tick_at: None,
