@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""A client of examples/fleet, at the URL in `URL`, whose requests go to one process after the other. It adds and reads notes, hears
-of a change, answers a question, and resumes an event stream; all of it again after processes in `PROCESSES` were killed, one of them
-in the midst of calls.
+"""Clients of examples/fleet, at the URL in `URL`. They add and read notes, hear of a change, answer a question, and resume an event
+stream; all of it again after processes in `PROCESSES` were killed, one of them in the midst of calls.
 
 usage: examples/fleet/run.sh tests/scale/example.py
 """
@@ -55,11 +54,20 @@ class Stream:
         raise AssertionError("the stream has ended")
 
 
+class Gone(Exception):
+    """There is no such session any more: the client begins anew."""
+
+
 class Client:
     """A client of 2025-11-25. Each request has a connection of its own."""
 
     def __init__(self):
-        self.ids, self.session = 0, None
+        self.ids = 0
+        self.begin()
+
+    def begin(self):
+        """Opens a session."""
+        self.session = None
         response = self.send("POST", self.request("initialize", {
             "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "example", "version": "1"}}))
         self.session = response.getheader("Mcp-Session-Id")
@@ -71,7 +79,7 @@ class Client:
         self.ids += 1
         return {"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}
 
-    def send(self, method, message=None, headers=()):
+    def send(self, method, message=None, headers=(), wanted=(200, 202, 204)):
         """Sends a request of HTTP, and returns the answer. One that reaches no process, nginx sends to another."""
         fields = {"Accept": "application/json, text/event-stream", **dict(headers)}
         if message:
@@ -81,7 +89,9 @@ class Client:
         connection = http.client.HTTPConnection(URL.hostname, URL.port, timeout=PATIENCE)
         connection.request(method, URL.path, json.dumps(message) if message else None, fields)
         response = connection.getresponse()
-        assert response.status in (200, 202, 204), f"{response.status}: {response.read()}"
+        if response.status == 404 and 404 not in wanted:
+            raise Gone
+        assert response.status in wanted, f"{response.status}: {response.read()}"
         return response
 
     def open(self, method, params):
@@ -114,17 +124,18 @@ def kill():
 
 
 def hear(client, writer):
-    """Subscribes at one process; the stream is at another, and the change is made at the third one."""
+    """Subscribes in one session, and changes the notes in another one, which may be at another process."""
     stream = Stream(client.send("GET"))
     client.ask("resources/subscribe", {"uri": NOTES})
     before = time.monotonic()
     writer.call("add", text="heard")
     stream.wait(lambda message: message.get("method") == "notifications/resources/updated")
+    stream.response.close()
     return f"a change was heard after {(time.monotonic() - before) * 1000:.0f} ms"
 
 
 def answer(client):
-    """Answers a question; each request goes to the next process."""
+    """Answers a question."""
     asking = client.open("tools/call", {"name": "clear", "arguments": {}})
     question = asking.wait(lambda message: message.get("method") == "elicitation/create")
     reply = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"sure": True}}}
@@ -136,7 +147,7 @@ def answer(client):
 
 
 def resume(client):
-    """Loses the stream of a call after its first progress, and resumes it at the next process."""
+    """Loses the stream of a call after its first progress, and resumes it."""
     params = {"name": "count", "arguments": {}, "_meta": {"progressToken": "p"}}
     stream, seen = client.open("tools/call", params), []
 
@@ -154,20 +165,25 @@ def resume(client):
     return f"a stream was resumed: {result['content'][0]['text']}"
 
 
-def lose(client):
-    """Kills a process in the midst of three calls, one at each: all end, one of them with an error."""
-    streams = []
-    for token in range(3):
-        streams.append(client.open("tools/call", {"name": "count", "arguments": {}, "_meta": {"progressToken": token}}))
-        streams[-1].wait(lambda message: message.get("method") == "notifications/progress")
-    kill()
-    ends = []
+def lose(clients):
+    """Kills a process in the midst of a call of each client: those that were there begin anew."""
+    streams, lost = [], 0
+    for client in clients:
+        client.ask("resources/subscribe", {"uri": NOTES})
+        streams.append(client.open("tools/call", {"name": "count", "arguments": {}, "_meta": {"progressToken": "p"}}))
     for stream in streams:
-        stream.response.close()
-        ends.append(Stream(client.send("GET", headers={"Last-Event-ID": stream.last})).wait(is_answer))
-    errors = [end["error"]["code"] for end in ends if "error" in end]
-    assert errors == [-32603], ends
-    return "a process was killed: its call has ended with an error, those of the others with their results"
+        stream.wait(lambda message: message.get("method") == "notifications/progress")
+    kill()
+    for client, stream in zip(clients, streams, strict=True):
+        try:
+            assert "notes" in stream.wait(is_answer)["result"]["content"][0]["text"]
+        except (http.client.HTTPException, ConnectionError, AssertionError):
+            lost += 1
+            client.send("POST", client.request("ping", {}), wanted=[404])
+            client.begin()
+            client.notes()
+    assert 0 < lost < len(clients), lost
+    return f"a process was killed: {lost} of {len(clients)} sessions began anew, the others had their answers"
 
 
 def turn(client, writer):
@@ -181,25 +197,30 @@ def turn(client, writer):
     print(answer(client), flush=True)
 
 
+def turn_anew():
+    """Does all of it in new sessions. One goes to another process when that of its hash has been started anew, and may be gone."""
+    for _ in range(5):
+        try:
+            return turn(Client(), Client())
+        except Gone:
+            print("a session began anew", flush=True)
+    raise AssertionError("five sessions were gone")
+
+
 def main():
     client, writer = Client(), Client()
     turn(client, writer)
-    print(lose(client), flush=True)
-    # At once, and when it was started anew.
-    turn(client, writer)
+    # So many that some are at each process.
+    print(lose([Client() for _ in range(20)]), flush=True)
+    turn_anew()
     kill()
     print("another one was killed", flush=True)
-    turn(client, writer)
-    turn(client, Client())
-    assert client.send("DELETE").status in (200, 204)
+    turn_anew()
+    client = Client()
+    client.send("DELETE")
     for _ in range(3):
-        try:
-            client.notes()
-        except AssertionError as error:
-            assert "404" in str(error), error
-        else:
-            raise AssertionError("a session is served that was ended")
-    print("a session was ended at all processes")
+        client.send("POST", client.request("ping", {}), wanted=[404])
+    print("a session was ended")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Three processes of the conformance server behind nginx, round robin, with a Redis.
+"""Three processes of the conformance server behind nginx, with a Redis.
 
 1. The official server suites of every revision, without an excuse.
 2. Clients of all five revisions (load.py): every request is answered, every change is heard once.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Three processes of the conformance server behind nginx (docs/nginx.conf), round robin, without stickiness. They are a fleet by
-# Redis (adapters/fleet).
+# Three processes of the conformance server behind nginx (docs/nginx.conf), which keeps a session at one of them, with Redis
+# (adapters/fleet).
 #
 # 1. tests/scale/changes.py: each listener at each process hears each change once, also after Redis and processes were
 #    killed and started anew; without Redis each process serves its own clients.

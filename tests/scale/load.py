@@ -159,11 +159,12 @@ class Client:
 
 
 class Session(Client):
-    """A client of 2025-03-26 to 2025-11-25: a session, whose requests go to any process."""
+    """A client of 2025-03-26 to 2025-11-25: a session, which stays at one process. With that process it may be gone: 404, and the
+    client begins anew."""
 
     def __init__(self, load, revision, number):
         super().__init__(load, revision, number)
-        self.session = None
+        self.session, self.is_gone = None, False
         self.hearing = Hearing(self.name)
         load.hearings.append(self.hearing)
 
@@ -178,7 +179,13 @@ class Session(Client):
 
     async def post(self, message):
         """Posts a message, and returns the response."""
-        return await send(self.port, "POST", "/mcp", self.headers(), message)
+        response = await send(self.port, "POST", "/mcp", self.headers(), message)
+        self.note_gone(response)
+        return response
+
+    def note_gone(self, response):
+        """Notes that there is no such session any more."""
+        self.is_gone |= response.status == 404
 
     async def tell(self, message):
         """Posts a notification or a response, again after a status of 5xx or a cut: to repeat it does no harm. Returns the
@@ -243,6 +250,7 @@ class Session(Client):
                 continue
             if response.status == 200:
                 return response
+            self.note_gone(response)
             await response.body()
             if response.status < 500:
                 raise Cut(f"{why}, and resumed: HTTP {response.status}")
@@ -253,7 +261,7 @@ class Session(Client):
         info = {"name": "load", "version": "1"}
         params = {"protocolVersion": self.revision, "capabilities": CAPABILITIES, "clientInfo": info}
         while True:
-            self.session, found = None, {}
+            self.session, self.is_gone, found = None, False, {}
 
             async def initialize():
                 response = await self.post({"jsonrpc": "2.0", "id": self.next_id(), "method": "initialize", "params": params})
@@ -295,9 +303,12 @@ class Session(Client):
                 if response.status != 200:
                     await response.body()
                     self.expect(response.status >= 500 or last, f"GET: {response.status}")
-                    # It reads everything anew, and begins a new stream.
+                    # It reads everything anew, and begins a new stream, or a new session.
                     last = None
                     self.hearing.stop()
+                    self.note_gone(response)
+                    if self.is_gone:
+                        return
                     await asyncio.sleep(0.1)
                     continue
                 if self.hearing.since is None:
@@ -324,13 +335,17 @@ class Session(Client):
             if subscribed is None:
                 self.hearing.name += " (not subscribed)"
             for _ in range(self.load.turns):
-                if not self.load.goes_on:
+                if not self.load.goes_on or self.is_gone:
                     break
                 await random.choice(self.talks())()
                 await asyncio.sleep(self.load.pause)
             listening.cancel()
             self.hearing.stop()
             await asyncio.gather(listening, return_exceptions=True)
+            if self.is_gone:
+                self.expect(False, "the session is gone")
+                self.books.changes["sessions begun anew"] += 1
+                continue
             try:
                 await self.close()
             except (Cut, TimeoutError) as error:
@@ -345,7 +360,7 @@ class Session(Client):
         await self.counted("call", self.ask("tools/call", {"name": "test_simple_text", "arguments": {}}))
 
     async def question(self):
-        """A call in which the server asks: the answer goes to another process."""
+        """A call in which the server asks."""
         if self.revision >= "2025-06-18" and random.random() < 0.7:
             params = {"name": "test_elicitation", "arguments": {"message": "Who are you?"}}
         else:
@@ -354,7 +369,7 @@ class Session(Client):
         self.expect(result is None or not result.get("isError"), f"question: {result}")
 
     async def cancel(self):
-        """A call that the client cancels: the notification goes to another process."""
+        """A call that the client cancels."""
 
         async def work():
             request, params = self.ids + 1, {"name": "slow_compute", "arguments": {"seconds": 2}}
@@ -376,7 +391,7 @@ class Session(Client):
         await self.counted("cancel", work())
 
     async def long(self):
-        """A call with progress whose stream breaks, and is resumed at another process."""
+        """A call with progress whose stream breaks, and is resumed."""
         heard, token = [], random.randrange(1 << 30)
         params = {"name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": token}}
         result = await self.counted("resumed", self.ask("tools/call", params, leave=True, hear=heard))
@@ -387,7 +402,7 @@ class Session(Client):
         await self.counted("polled", self.ask("tools/call", {"name": "test_reconnection", "arguments": {}}))
 
     async def logs(self):
-        """The level of the log is set at one process, and holds at the others."""
+        """The level of the log, and what is logged."""
         level = random.choice(["debug", "emergency"])
         done = await self.counted("setLevel", self.ask("logging/setLevel", {"level": level}))
         heard = []
@@ -398,7 +413,7 @@ class Session(Client):
 
 
 class Oldest(Client):
-    """A client of 2024-11-05: its stream is at one process, its posts come to any."""
+    """A client of 2024-11-05: its session is its stream."""
 
     def __init__(self, load, revision, number):
         super().__init__(load, revision, number)
@@ -633,7 +648,7 @@ class Modern(Client):
         await self.counted("call", self.ask("tools/call", {"name": "test_simple_text", "arguments": {}}))
 
     async def question(self):
-        """A call that needs an answer: the second request goes to another process."""
+        """A call that needs an answer: the second request goes to any process."""
         params = {"name": "test_elicitation", "arguments": {"message": "Who are you?"}}
 
         async def work():
@@ -663,7 +678,7 @@ class Modern(Client):
         await self.counted("progress", self.ask("tools/call", {"name": "test_tool_with_progress", "arguments": {}}))
 
     async def task(self):
-        """A task that is polled at other processes."""
+        """A task that is polled."""
         params = {"name": "slow_compute", "arguments": {"seconds": 1, "label": "load"}}
         await self.follow("task", params)
 
@@ -688,7 +703,8 @@ class Modern(Client):
                     await asyncio.sleep(0.1)
                     continue
                 except Refused as error:
-                    if "HTTP 5" not in str(error):
+                    # The process of the task is gone, and counts as alive for some seconds.
+                    if "HTTP 5" not in str(error) and "try again" not in str(error):
                         raise
                     await asyncio.sleep(0.1)
                     continue
