@@ -129,8 +129,8 @@ fn converse(dice: &mut Dice) {
 /// [`ExchangeSlot`] panics on a transition that is not in the table.
 #[test]
 fn every_step_is_taken() {
-    let mut dice = Dice(1);
-    for _ in 0..3_000 {
+    let mut dice = Dice(2);
+    for _ in 0..5_000 {
         converse(&mut dice);
     }
     let taken = STEPS.with_borrow(Clone::clone);
