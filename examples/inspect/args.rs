@@ -93,6 +93,8 @@ A call may become a task: its status is shown until it has a result, for at most
 hour, or the seconds of --timeout. Ctrl-C asks the server to cancel the task; the
 second Ctrl-C does not wait for its end.
 
+No proxy is used: the variables HTTP_PROXY and HTTPS_PROXY are not read.
+
 Exit codes: 0 good, 1 the tool failed, or lint or --check found something, 2 wrong
 usage, 3 no connection, 4 the server answered with an error, 5 time-out, 6 the
 connection broke or an answer was invalid, 130 interrupted (watch: 0)
@@ -310,7 +312,9 @@ fn utf8(arg: OsString) -> Result<String, String> {
 }
 
 fn is_url(word: &str) -> bool {
-    word.starts_with("http://") || word.starts_with("https://") || is_unix(word)
+    // Schemes have no case (RFC 3986, section 3.1).
+    let begins = |scheme: &str| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    begins("http://") || begins("https://") || is_unix(word)
 }
 
 /// Returns whether a URL names a Unix socket.

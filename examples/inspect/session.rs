@@ -101,6 +101,9 @@ impl<'m> Transport<'m> for Stoppable<'m> {
     fn is_settling(&self) -> bool {
         self.inner.is_settling()
     }
+    fn hears_server(&self) -> bool {
+        self.inner.hears_server()
+    }
     fn settle_time(&self) -> Duration {
         self.inner.settle_time()
     }
@@ -314,12 +317,18 @@ impl<'m> Session<'m> {
 
     /// Reports events until they end, stdout is closed, or Ctrl-C.
     pub(crate) fn watch(&mut self) -> Result<(), ClientError> {
+        let mut refused = false;
         while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
                 done if is_interrupt(&done) => return Ok(()),
                 Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 done => done?,
             };
+            if !refused && !self.client.transport().is_settling() && !self.client.transport().hears_server() {
+                refused = true;
+                let words = "The server refuses the stream for its own messages (GET): no change can come.";
+                self.around.live.borrow_mut().note(Style::Warn, words);
+            }
             self.ask_waiting()?;
         }
         Ok(())
@@ -394,9 +403,6 @@ fn spawn<'m>(
     let (program, arguments) = words.split_first().ok_or_else(|| ClientError::Url("which program?".into()))?;
     let mut command = Command::new(program);
     command.args(arguments).envs(options.env.iter().map(|(name, value)| (name, value)));
-    // A process group of its own: Ctrl-C reaches only this program, which then ends the server in order.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let name = std::path::Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let live = Rc::clone(&around.live);
     let stderr = match options.quiet {

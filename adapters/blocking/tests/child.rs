@@ -654,6 +654,31 @@ fn wants_to_be_killed() {
     assert!(ended.status.is_some());
 }
 
+/// The server is a child of a shell, as behind `npx` or `uv run`: it is stopped with it.
+#[test]
+fn a_wrapper_is_stopped_with_its_server() {
+    let mut client = scripted("sleep 60 & echo server $! >&2; wait", QUICK);
+    let server = loop {
+        client.turn(Duration::from_millis(5)).unwrap();
+        let words = client.transport().last_words();
+        if let Some((_, rest)) = words.split_once("server ") {
+            break rest.trim().to_owned();
+        }
+    };
+    soon(|| client.close().unwrap());
+    let gone = || !std::path::Path::new(&format!("/proc/{server}/cmdline")).exists() || is_zombie(&server);
+    let begun = Instant::now();
+    while !gone() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the process {server} is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_zombie(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+}
+
 /// A client that was closed starts nothing again, and its error says so.
 #[test]
 fn closed_by_its_user() {

@@ -133,9 +133,9 @@ pub enum StopSignal {
     None,
     /// The client closed the process's stdin.
     StdinClosed,
-    /// The client sent SIGTERM, on Unix only.
+    /// The client sent SIGTERM to the process and its children, on Unix only.
     Terminate,
-    /// The client killed the process.
+    /// The client killed the process; on Unix its children too.
     Kill,
 }
 
@@ -166,15 +166,30 @@ impl ExitReason {
     }
 }
 
-/// Sends SIGTERM to the process `id`; does nothing on systems other than Unix. The caller must not have waited for
-/// the process yet: after that, its id may belong to another process.
-pub fn terminate(id: u32) {
+/// Makes the process that a command starts the leader of a process group, on Unix: its own children, such as a server behind
+/// `sh -c` or a package runner, are then stopped with it. Ctrl-C at a terminal reaches this program alone, which ends the server in
+/// order.
+pub fn lead_group(command: &mut std::process::Command) {
     #[cfg(unix)]
-    if let Some(pid) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(not(unix))]
+    let _ = command;
+}
+
+/// Sends the signal of a step to the process group that the process `id` [leads](lead_group); does nothing on systems other than
+/// Unix. The caller must not have waited for the process yet: after that, its id may belong to another process.
+pub fn signal_group(id: u32, step: StopSignal) {
+    #[cfg(unix)]
+    if let Some(leader) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
+        let signal = match step {
+            StopSignal::Terminate => rustix::process::Signal::TERM,
+            StopSignal::Kill => rustix::process::Signal::KILL,
+            StopSignal::None | StopSignal::StdinClosed => return,
+        };
+        let _ = rustix::process::kill_process_group(leader, signal);
     }
     #[cfg(not(unix))]
-    let _ = id;
+    let _ = (id, step);
 }
 
 #[cfg(test)]

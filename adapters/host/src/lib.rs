@@ -68,7 +68,7 @@ mod work;
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
 #[cfg(feature = "child")]
-pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, terminate};
+pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, lead_group, signal_group};
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
 #[cfg(feature = "http")]

@@ -978,6 +978,31 @@ fn a_server_that_does_not_want_to_end() {
     });
 }
 
+/// The server is a child of a shell, as behind `npx` or `uv run`: it is stopped with it.
+#[test]
+fn a_wrapper_is_stopped_with_its_server() {
+    let file = std::env::temp_dir().join(format!("server-{}", std::process::id()));
+    let child = start(modern(&format!("sleep 60 & echo $! >{}; wait", file.display())), hasty());
+    run(child, |client| async move {
+        client.connect().await.unwrap();
+        while !std::fs::read_to_string(&file).is_ok_and(|id| id.ends_with('\n')) {
+            smol::Timer::after(Duration::from_millis(5)).await;
+        }
+        let server = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+        std::fs::remove_file(&file).unwrap();
+        client.close().await.unwrap();
+        let begun = Instant::now();
+        let runs = || {
+            let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+        };
+        while runs() {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the process {server} is still there");
+            smol::Timer::after(Duration::from_millis(10)).await;
+        }
+    });
+}
+
 /// The server may use its whole time to end for writing, and must not block on a full pipe: on one, and on the other.
 #[test]
 fn a_server_that_says_a_lot_at_the_end() {

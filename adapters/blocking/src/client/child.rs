@@ -97,6 +97,7 @@ impl<'m> Child<'m> {
         let (options, stderr, timeouts) = options.into_parts();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
+        mcp_sansio_host::lead_group(&mut command);
         let (child, pipes) = start(&mut command)?;
         let input = LineBuffer::new(Store::growing(options.message_limit()));
         Ok(Child {

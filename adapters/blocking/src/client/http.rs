@@ -592,6 +592,10 @@ impl<'m> Transport<'m> for Http<'m> {
         self.web.is_settling()
     }
 
+    fn hears_server(&self) -> bool {
+        self.web.hears_server()
+    }
+
     fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         self.web.excludes(tool).map(|why| why.to_string())
     }

@@ -3,6 +3,8 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
+use mcp_sansio_host::StopSignal;
+
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -52,16 +54,17 @@ impl Process {
         if self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
     }
 
-    /// Sends SIGTERM.
+    /// Sends SIGTERM to it and its children.
     pub(super) fn terminate(&mut self) {
         // The status call reaps a process that has ended. After that its id may belong to another process.
         if self.status().is_none() {
-            mcp_sansio_host::terminate(self.child.id());
+            mcp_sansio_host::signal_group(self.child.id(), StopSignal::Terminate);
         }
     }
 
     pub(super) fn kill(&mut self) {
         if self.status().is_none() {
+            mcp_sansio_host::signal_group(self.child.id(), StopSignal::Kill);
             let _ = self.child.kill();
         }
     }

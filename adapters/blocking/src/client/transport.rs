@@ -44,6 +44,11 @@ pub trait Transport<'m> {
         false
     }
 
+    /// Returns whether messages can come that the server sends by itself: over HTTP it may have refused the stream for them.
+    fn hears_server(&self) -> bool {
+        true
+    }
+
     /// Returns the longest time to wait for that stream.
     fn settle_time(&self) -> Duration {
         Duration::ZERO
@@ -98,6 +103,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn hears_server(&self) -> bool {
+        (**self).hears_server()
     }
     fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         (**self).excludes(tool)

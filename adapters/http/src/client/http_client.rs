@@ -10,6 +10,7 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
+use super::origin::Sse;
 use super::origin::check_header;
 use super::params::{self, AnnotationError};
 use super::{FailureReason, HeaderError, HttpClientEvent, HttpTransport, ListenState, Url};
@@ -536,6 +537,15 @@ impl<'m> HttpClient<'m> {
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         // It is opened when the server has taken `notifications/initialized`.
         legacy && (self.port.remote.listening() == ListenState::Opening || !self.port.remote.is_idle())
+    }
+
+    /// Returns `false` if nothing can come that the server sends by itself: up to 2025-11-25 it has refused the stream for that, or
+    /// the [configuration](super::HttpClientConfig::listen) wants none. Under 2026-07-28 each listen has a stream of its own.
+    #[must_use]
+    pub fn hears_server(&self) -> bool {
+        let remote = &self.port.remote;
+        let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
+        !legacy || remote.listening() != ListenState::No || remote.origin.sse != Sse::Unused
     }
 
     /// Returns the tools that were left out of the server's lists, and the reason: see

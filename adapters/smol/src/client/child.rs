@@ -70,7 +70,7 @@ impl Child {
     ///
     /// # Errors
     /// [`ClientError::Start`] if the program cannot be started; [`ClientError::Io`] if it has no pipes.
-    pub fn spawn(command: impl Into<Command>, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
+    pub fn spawn(command: std::process::Command, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
         Child::spawn_with(command, profile, ChildOptions::new())
     }
 
@@ -79,12 +79,13 @@ impl Child {
     /// # Errors
     /// As [`spawn`](Child::spawn).
     pub fn spawn_with(
-        command: impl Into<Command>,
+        mut command: std::process::Command,
         profile: &'static ClientInfo<'static>,
         options: ChildOptions,
     ) -> Result<Self, ClientError> {
         let (options, stderr, timeouts) = options.into_parts();
-        let mut command = command.into();
+        mcp_sansio_host::lead_group(&mut command);
+        let mut command = Command::from(command);
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
         let (child, input, output) = start(&mut command)?;
@@ -402,9 +403,14 @@ impl Life {
         match signal {
             // The status call reaps a process that has ended. After that its id may belong to another process.
             StopSignal::Terminate if matches!(self.child.try_status(), Ok(None)) => {
-                mcp_sansio_host::terminate(self.child.id());
+                mcp_sansio_host::signal_group(self.child.id(), signal);
             }
-            StopSignal::Kill => drop(self.child.kill()),
+            StopSignal::Kill => {
+                if matches!(self.child.try_status(), Ok(None)) {
+                    mcp_sansio_host::signal_group(self.child.id(), signal);
+                }
+                drop(self.child.kill());
+            }
             _ => {}
         }
         self.last = signal;

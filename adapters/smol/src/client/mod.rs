@@ -19,7 +19,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! smol::block_on(async {
-//!     let server = Child::spawn(smol::process::Command::new("calc"), &PROFILE)?;
+//!     let server = Child::spawn(std::process::Command::new("calc"), &PROFILE)?;
 //!     let (client, driver) = Client::new(server, Ignore);
 //!     smol::spawn(driver).detach();
 //!     println!("{:?}", client.connect().await?);
@@ -60,7 +60,7 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let (handler, mut events) = events(100);
-//! let server = Child::spawn(smol::process::Command::new("booking"), &PROFILE)?;
+//! let server = Child::spawn(std::process::Command::new("booking"), &PROFILE)?;
 //! let (client, driver) = Client::new(server, handler);
 //! smol::spawn(driver).detach();
 //! let answering = client.clone();

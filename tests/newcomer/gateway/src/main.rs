@@ -113,7 +113,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for spec in std::env::args().skip(1) {
             let (name, command) = spec.split_once('=').ok_or("usage: gateway NAME=COMMAND...")?;
             let mut words = command.split(' ');
-            let mut command = smol::process::Command::new(words.next().unwrap_or_default());
+            let mut command = std::process::Command::new(words.next().unwrap_or_default());
             command.args(words);
             let (handler, events) = events(100);
             let (child, driver) = Client::new(Child::spawn(command, &PROFILE)?, handler);
