@@ -15,6 +15,8 @@ pub struct IncomingRequest<'a> {
     pub(crate) method: Method,
     /// It is a request, and its id and method are noted.
     is_request: bool,
+    /// A message was read into it.
+    is_used: bool,
 }
 
 /// The revision that a request is served under, the capabilities of its client, and the level of its log messages.
@@ -26,12 +28,15 @@ pub(crate) struct Negotiated {
 }
 
 impl<'a> IncomingRequest<'a> {
-    /// Reads a message of any [shape](Envelope::shape).
+    /// Reads a message of any [shape](Envelope::shape), and forgets the one that was read before.
     ///
     /// # Errors
     /// The [`ParseError`]: the message is not valid JSON or not an object.
     pub fn read(&mut self, message: &'a [u8]) -> Result<(), ParseError> {
-        self.is_request = false;
+        if self.is_used {
+            *self = IncomingRequest::empty();
+        }
+        self.is_used = true;
         self.envelope.read(message)
     }
 
@@ -65,6 +70,7 @@ impl<'a> IncomingRequest<'a> {
             name: Text::new(b"", false),
             method: Method::Other,
             is_request: false,
+            is_used: false,
         }
     }
 

@@ -343,3 +343,34 @@ fn tools_made_at_run_time() {
     }
     let _ = MessageLimits::default();
 }
+
+/// One `IncomingRequest` for all messages of a loop, and for the same message when the sink was full.
+#[test]
+fn a_request_is_read_into_again() {
+    use mcp_sansio::protocol::Method;
+    use mcp_sansio::server::{IncomingRequest, RequestSlot, Server, ServerEvent, ServerInfo, ServerOptions};
+    use mcp_sansio::sink::{LineSink, SliceStorage};
+
+    let about = ServerInfo::new("test", "1.0").feature(mcp_sansio::protocol::ServerCapability::Tools);
+    let options = ServerOptions::new(&about);
+    let mut slots = [RequestSlot::FREE; 2];
+    let mut server = Server::new(&mut slots);
+    let mut space = [0; 64];
+    let mut out = LineSink::new(SliceStorage::new(&mut space));
+    let mut request = IncomingRequest::empty();
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert!(server.handle(&options, ping, &mut request, &mut out).unwrap().is_none());
+    // There is no room for a second answer: the same message comes again.
+    assert_eq!(server.handle(&options, ping, &mut request, &mut out).unwrap_err(), mcp_sansio::FullError::Now);
+    out.clear();
+    assert!(server.handle(&options, ping, &mut request, &mut out).unwrap().is_none());
+    assert!(out.pending().ends_with(b"\"result\":{}}\n"), "{}", out.pending().escape_ascii());
+    // Nothing of an earlier message is in a later one, also of one that could not be read.
+    let call = call(MODERN, 2, "t", json!({"a": 1}));
+    let event = server.handle(&options, call.as_bytes(), &mut request, &mut out).unwrap();
+    assert!(matches!(event, Some(ServerEvent::Request { .. })) && request.arguments().is_some());
+    assert!(request.read(b"{\"id\":1,").is_err());
+    request.read(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
+    assert_eq!((request.method(), request.params().is_none(), request.meta().is_none()), (Method::Other, true, true));
+    assert_eq!((request.envelope().id.is_none(), request.envelope().duplicate), (true, false));
+}
