@@ -830,17 +830,15 @@ impl<'t> PromptInfo<'t> {
 
 /// Returns whether a tool may have this `name`: 1 to 128 letters, digits, `_`, `-` and `.`.
 #[must_use]
-#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
 pub const fn is_tool_name(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        if !matches!(bytes[i], b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.') {
+    let mut rest = name.as_bytes();
+    while let [byte, behind @ ..] = rest {
+        if !matches!(*byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.') {
             return false;
         }
-        i += 1;
+        rest = behind;
     }
-    !bytes.is_empty() && bytes.len() <= 128
+    !name.is_empty() && name.len() <= 128
 }
 
 /// Compares two texts from the end: different names often begin alike.

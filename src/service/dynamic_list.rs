@@ -189,7 +189,7 @@ impl<S> Service<'_, S> {
                 known.then_some(start)?
             }
         };
-        let end = u32::try_from(start.saturating_add(self.page_size)).unwrap_or(u32::MAX);
+        let end = u32::try_from(start.saturating_add(self.page_size.get())).unwrap_or(u32::MAX);
         Some(ListPage { end, ..ListPage::from(u32::try_from(start).ok()?) })
     }
 

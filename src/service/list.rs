@@ -83,10 +83,10 @@ impl<S> Service<'_, S> {
         let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
             None => 0,
             Some(cursor) => {
-                read_cursor(cursor).filter(|start| *start < len && (!WINDOWS || start % self.page_size == 0))?
+                read_cursor(cursor).filter(|start| *start < len && (!WINDOWS || *start % self.page_size == 0))?
             }
         };
-        let end = start.saturating_add(self.page_size).min(len);
+        let end = start.saturating_add(self.page_size.get()).min(len);
         Some(ListPage { end: u32::try_from(end).ok()?, ..ListPage::from(u32::try_from(start).ok()?) })
     }
 

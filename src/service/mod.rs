@@ -144,6 +144,8 @@ pub use mcp_sansio_derive::Form;
 #[cfg(feature = "derive")]
 pub use mcp_sansio_derive::{Arguments, Output, prompt, resource, tool};
 
+use core::num::NonZeroUsize;
+
 use self::dynamic::Dynamic;
 use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};
@@ -185,7 +187,7 @@ pub struct Service<'t, S: 'static> {
     /// The extensions that the server offers.
     #[cfg(feature = "extensions")]
     pub(crate) extension_table: &'t [Extension<S>],
-    pub(crate) page_size: usize,
+    pub(crate) page_size: NonZeroUsize,
     pub(crate) other: Option<fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult>,
     pub(crate) notified: Option<fn(&mut S, &NotificationContext<'_>)>,
     pub(crate) cancelled: Option<fn(&mut S, RequestToken)>,
@@ -207,7 +209,7 @@ impl<'t, S> Service<'t, S> {
             templated: None,
             #[cfg(feature = "extensions")]
             extension_table: &[],
-            page_size: usize::MAX,
+            page_size: NonZeroUsize::MAX,
             other: None,
             notified: None,
             cancelled: None,
@@ -279,7 +281,11 @@ impl<'t, S> Service<'t, S> {
     /// Sets the number of entries on a page of a list. Default: all, because many clients do not ask for a second page. See
     /// [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
     pub const fn page_size(mut self, entries: usize) -> Self {
-        self.page_size = if entries == 0 { 1 } else { entries };
+        // Without a branch that panics, where the value is not known when the program is compiled.
+        self.page_size = match NonZeroUsize::new(entries) {
+            Some(entries) => entries,
+            None => NonZeroUsize::MIN,
+        };
         self
     }
 

@@ -3,27 +3,29 @@
 use crate::json::{DecodeError, Text};
 
 /// Returns whether braces are balanced, do not nest, and have a name in them.
-#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
 pub(crate) const fn is_valid(template: &str) -> bool {
-    let bytes = template.as_bytes();
-    let (mut i, mut open, mut variables) = (0, usize::MAX, 0);
-    while i < bytes.len() {
-        match bytes[i] {
-            b'{' if open == usize::MAX => open = i,
-            b'}' if open != usize::MAX => {
-                let from = if bytes[open + 1] == b'+' { open + 2 } else { open + 1 };
-                if from >= i {
-                    return false;
+    let (mut rest, mut variables) = (template.as_bytes(), 0_usize);
+    // The length of the name that has begun.
+    let mut name: Option<usize> = None;
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        name = match (*byte, name) {
+            (b'{', None) => {
+                if let [b'+', behind @ ..] = rest {
+                    rest = behind;
                 }
-                variables += 1;
-                open = usize::MAX;
+                Some(0)
             }
-            b'{' | b'}' => return false,
-            _ => {}
-        }
-        i += 1;
+            (b'}', Some(1..)) => {
+                variables += 1;
+                None
+            }
+            (b'{' | b'}', _) => return false,
+            (_, Some(length)) => Some(length + 1),
+            (_, None) => None,
+        };
     }
-    open == usize::MAX && variables > 0
+    name.is_none() && variables > 0
 }
 
 /// Returns the value of the variable `name` in `uri`, if it matches `template`.

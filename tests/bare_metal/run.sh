@@ -73,6 +73,19 @@ fi
 # With plain interrupts, over embedded-io: nothing panics either.
 silent interrupts "interrupts"
 
+# Lists from the state of the program, without and with windows and questions: nothing panics.
+(
+    BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
+    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/examples/firmware/target}/footprint-$kind
+    for features in "" windows windows,ask; do
+        "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" --manifest-path "$root/examples/firmware/Cargo.toml" \
+            --package footprint --features "report,$features" --bin dynamic
+        echo "dynamic lists${features:+, with $features}:"
+        python3 "$root/tests/bare_metal/panics.py" "$CARGO_TARGET_DIR/$BM_TARGET/release/dynamic" \
+            "$root/tests/bare_metal/panics-allowed.txt"
+    done
+)
+
 # On embassy, over embedded-io-async: who can panic, by name.
 elf=$("$root/examples/firmware/run.sh" build embassy)
 echo "embassy:"
