@@ -96,7 +96,7 @@ pub enum AuthorizationError {
 pub struct Mismatch {
     /// The value that must be there.
     pub expected: String,
-    /// The value that is there; empty if there is none.
+    /// The present value; empty without one.
     pub found: String,
 }
 

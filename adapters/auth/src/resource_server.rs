@@ -400,14 +400,14 @@ impl<'c> ResourceServer<'c> {
         if is_own(audience) || audience.items().any(is_own) { Ok(()) } else { Err(TokenError::Audience) }
     }
 
-    /// Checks the claims that name somebody, `exp` and `nbf`; `endless` allows a missing `exp`.
+    /// Checks the claims of the principal, `exp` and `nbf`; `endless` allows a missing `exp`.
     fn check_claims<'s>(
         &self,
         claims: Raw<'s>,
         now: UnixSeconds,
         endless: bool,
     ) -> Result<AccessToken<'s>, TokenError> {
-        // What is no text cannot be told from another one that is none, and so would be the same principal.
+        // Two values that are not texts would be the same principal.
         let is_name = |name: &Raw<'_>| name.text().is_some_and(|text| text.decoded_len().is_some());
         if PRINCIPAL.iter().any(|name| claims.get(name).is_some_and(|name| !is_name(&name))) {
             return Err(TokenError::Claims);

@@ -275,7 +275,7 @@ struct Check<'s> {
     depth: usize,
     ignored: BTreeSet<&'static str>,
     is_incomplete: bool,
-    /// Where references lead, by their text: the way there is a pass over the document, and is gone once.
+    /// The targets of references, by their text: to find one takes a pass over the document.
     targets: BTreeMap<&'s [u8], Option<Raw<'s>>>,
 }
 

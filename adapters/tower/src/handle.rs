@@ -9,7 +9,7 @@ use mcp_sansio_http::endpoint::{App, Endpoint};
 
 use crate::shared::{Desk, Shared};
 
-/// How often a [`stop`](Handle::stop) looks whether the last request has ended.
+/// The time between two looks of a [`stop`](Handle::stop) for requests in flight.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
 /// A handle to a mount, for its end and for work that a [`LateSender`](crate::LateSender) does not cover. It does not keep the

@@ -263,7 +263,7 @@ impl<'m> OriginState<'m> {
             part.bytes().for_each(|byte| agent.push(&[if is_token(byte) { byte } else { b'-' }]));
             agent.push(end);
         }
-        // Without room there is none.
+        // The header is left out if it does not fit.
         let _ = self.set_header("User-Agent", agent.as_str());
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Reply {
     pub(crate) keep: bool,
     pub(crate) retry_after: Option<u32>,
     pub(crate) location: Range<usize>,
-    /// The coding of the body (`Content-Encoding`); empty if there is none.
+    /// The value of `Content-Encoding`; empty without one.
     pub(crate) coding: Range<usize>,
     /// The head has at least one `WWW-Authenticate`.
     pub(crate) challenged: bool,
