@@ -769,7 +769,6 @@ mod tests {
         assert_eq!(report.ignored, ["format", "pattern", "patternProperties"]);
     }
 
-    // spec: B058 B060
     /// The way to a place behind 64 KiB takes 128 steps, the first time.
     #[test]
     fn references_are_followed_once() {
@@ -785,6 +784,7 @@ mod tests {
         assert_eq!(report.mismatches[0].path, "[3000]");
     }
 
+    // spec: B058 B060
     #[test]
     fn references_out_of_the_document_are_reported() {
         for reference in ["http://x/y", "y", "#y", "#/$defs/y", "#/allOf/00", "#/allOf/+0", "#/allOf/1", "#/%C3"] {
