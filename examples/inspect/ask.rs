@@ -108,8 +108,13 @@ impl Asker<'_> {
         let mut content = Members::default();
         if form.fields().next().is_none() {
             self.say(Dim, "Enter agrees, :no declines, Ctrl-D cancels.");
-            self.read("Agree? ")?;
-            return Ok(content.finish());
+            return loop {
+                match self.read("Agree? ")?.trim().to_lowercase().as_str() {
+                    "" | "y" | "yes" => break Ok(content.finish()),
+                    "n" | "no" => break Err(Said::No),
+                    _ => self.say(Warn, "y agrees, n declines."),
+                }
+            };
         }
         let has_default = form.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_ok()));
         let enter = if has_default { "Enter takes the default, " } else { "" };
@@ -544,6 +549,7 @@ This is required.
         let empty = Raw::constant(r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#);
         assert_eq!(ask(&[""], |asker| asker.form("demo", empty)).0, Said::Yes("{}".into()));
         assert_eq!(ask(&[], |asker| asker.form("demo", empty)).0, Said::Cancel);
+        assert_eq!(ask(&["what?", "No"], |asker| asker.form("demo", empty)).0, Said::No);
     }
 
     /// Asks with the schema of a form.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,10 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn read(file: &Path) -> Result<Option<String>, String> {
+    // A read of a pipe would wait for its writer.
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        return Err("it is not a file".into());
+    }
     match fs::read(file) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".into()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -187,11 +191,14 @@ fn lock(folder: &Path) -> io::Result<fs::File> {
 struct Draft(PathBuf, bool);
 
 impl Draft {
-    /// Makes a file that is not there yet. It has the mode of the file `like`, if there is one.
+    /// Makes a file that is not there yet. It has the mode and, where the system lets it, the owner of the file `like`, if
+    /// there is one.
     fn create(path: PathBuf, like: &Path, mode: u32) -> io::Result<(Self, fs::File)> {
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
         let draft = Draft(path, false);
         if let Ok(old) = fs::metadata(like) {
+            // Of use to root only, who must not take the file from its user.
+            let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
             file.set_permissions(old.permissions())?;
         }
         Ok((draft, file))
@@ -219,7 +226,10 @@ impl Drop for Draft {
 
 /// Writes the text that a file will have to a file beside it.
 fn draft(path: &Path, text: &str, mode: u32) -> io::Result<Draft> {
-    let (draft, mut file) = Draft::create(beside(path, &format!(".{}.part", std::process::id())), path, mode)?;
+    let part = beside(path, &format!(".{}.part", std::process::id()));
+    // Of a process with the same id that was killed.
+    let _ = fs::remove_file(&part);
+    let (draft, mut file) = Draft::create(part, path, mode)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     Ok(draft)
@@ -338,6 +348,26 @@ mod tests {
         assert_eq!(names(&folder), ["f.json", "f.json.old", "f.json.old2", "f.json.old3", "link", "link.old"]);
         replace(&folder.join("public"), "x").unwrap();
         assert_ne!(mode(&folder.join("public")) & 0o044, 0, "unless the umask forbids it");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_there_already_does_no_harm() {
+        let (folder, file) = place("there");
+        let part = beside(&file, &format!(".{}.part", std::process::id()));
+        fs::write(&part, "left behind").unwrap();
+        assert_eq!(change(&file, |old| set(old, &["a"], "1")), Ok(Changed::New));
+        assert_eq!(names(&folder), ["f.json"]);
+        // To read a pipe would take for ever.
+        for odd in ["pipe", "folder"] {
+            let path = folder.join(odd);
+            match odd {
+                "folder" => fs::create_dir(&path).unwrap(),
+                _ => rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap(),
+            }
+            assert_eq!(change(&path, |old| set(old, &["a"], "1")), Err("it is not a file".into()));
+        }
+        assert_eq!(names(&folder), ["f.json", "folder", "pipe"]);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -99,12 +99,12 @@ pub(crate) fn short_list(page: &mut Page, list: &List<'_>) {
 fn short(item: Raw<'_>) -> Result<(Spans, Spans), ViewError> {
     if item.get("uriTemplate").is_some() {
         let template = ResourceTemplateView::of(item)?;
-        let name = Spans::of(Name, one_line(template.uri_template()));
+        let name = Spans::of(Name, name(template.uri_template()));
         return Ok((name, label(template.label(), template.description(), &facts(template.mime(), None))));
     }
     if item.get("uri").is_some() {
         let resource = ResourceView::of(item)?;
-        let name = Spans::of(Name, one_line(resource.uri()));
+        let name = Spans::of(Name, name(resource.uri()));
         let facts = facts(resource.mime(), resource.size());
         return Ok((name, label(resource.label(), resource.description(), &facts)));
     }
@@ -115,13 +115,13 @@ fn short(item: Raw<'_>) -> Result<(Spans, Spans), ViewError> {
         return Ok((signature(tool.name(), params), summary(tool.description().unwrap_or(tool.label()))));
     }
     let prompt = PromptView::of(item)?;
-    let arguments: Vec<_> = prompt.arguments().flatten().map(|arg| (one_line(arg.name()), arg.is_required())).collect();
+    let arguments: Vec<_> = prompt.arguments().flatten().map(|arg| (name(arg.name()), arg.is_required())).collect();
     let arguments = arguments.iter().map(|(name, required)| (name.as_str(), *required));
     Ok((signature(prompt.name(), arguments), summary(prompt.description().unwrap_or(prompt.label()))))
 }
 
 fn signature<'n>(name: Text<'_>, params: impl Iterator<Item = (&'n str, bool)>) -> Spans {
-    let mut spans = Spans::of(Name, one_line(name));
+    let mut spans = Spans::of(Name, self::name(name));
     for (name, required) in params {
         spans.add(Dim, if required { format!(" {name}") } else { format!(" [{name}]") });
     }
@@ -163,6 +163,11 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[power as usize - 1])
 }
 
+/// Returns a name as it is shown: an empty one has quotes.
+fn name(text: Text<'_>) -> String {
+    Some(one_line(text)).filter(|name| !name.is_empty()).unwrap_or_else(|| "\"\"".into())
+}
+
 /// Names an invalid item of a list, if it has a name.
 fn broken(item: Raw<'_>) -> Spans {
     let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| item.get(key)?.text());
@@ -181,7 +186,7 @@ pub(crate) fn tools(page: &mut Page, items: &[Raw<'_>], full: bool, sends_header
 }
 
 fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool, sends_headers: bool) {
-    let mut head = Spans::of(Name, one_line(tool.name()));
+    let mut head = Spans::of(Name, name(tool.name()));
     if !tool.label().same(&tool.name()) {
         head.item("  ", Head, one_line(tool.label()));
     }
@@ -236,7 +241,7 @@ pub(crate) fn prompts(page: &mut Page, items: &[Raw<'_>]) {
                 continue;
             }
         };
-        let mut head = Spans::of(Name, one_line(prompt.name()));
+        let mut head = Spans::of(Name, name(prompt.name()));
         if !prompt.label().same(&prompt.name()) {
             head.item("  ", Head, one_line(prompt.label()));
         }
@@ -254,11 +259,7 @@ fn argument(argument: Result<PromptArgumentView<'_>, ViewError>) -> Vec<Spans> {
     };
     let required = if argument.is_required() { Spans::of(Warn, "required") } else { Spans::default() };
     let about = argument.description().or(argument.title());
-    vec![
-        Spans::of(Name, one_line(argument.name())),
-        required,
-        about.map_or_else(Spans::default, |a| Spans::of(Plain, a)),
-    ]
+    vec![Spans::of(Name, name(argument.name())), required, about.map_or_else(Spans::default, |a| Spans::of(Plain, a))]
 }
 
 /// Shows the result of a tool.
