@@ -1,5 +1,6 @@
 //! Tools made at run time, with closures.
 
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use mcp_sansio::client::views::{ToolView, View as _};
@@ -207,7 +208,7 @@ impl<S> OwnedTools<S> {
 
     /// Adds a tool, or replaces the one of the same name.
     pub fn push(&self, tool: OwnedTool<S>) {
-        put(&mut self.write(), tool);
+        self.replace(|_| false, [tool]);
     }
 
     /// Removes a tool. Returns whether there was one.
@@ -215,20 +216,31 @@ impl<S> OwnedTools<S> {
         self.replace(|known| known == name, []) > 0
     }
 
-    /// Removes the tools whose names `is_old` accepts, and adds others, in one step: no list shows a state in between. Returns
-    /// the number of tools that were removed.
+    /// Removes the tools whose names `is_old` accepts, and adds others, in one step: no list shows a state in between. A tool
+    /// that another thread adds meanwhile stays. Returns the number of tools that were removed.
     pub fn replace(
         &self,
         mut is_old: impl FnMut(&str) -> bool,
         others: impl IntoIterator<Item = OwnedTool<S>>,
     ) -> usize {
-        // Before the lock: an iterator may use these tools.
-        let others: Vec<_> = others.into_iter().collect();
+        // Nothing of the application runs under the lock, neither these functions nor the drop of a tool: it may use these tools.
+        let others: Vec<_> = others.into_iter().map(Arc::new).collect();
+        let mut old = self.read().clone();
+        old.retain(|tool| is_old(&tool.name));
+        let places: HashSet<_> = old.iter().map(Arc::as_ptr).collect();
+        let mut gone = Vec::new();
         let mut tools = self.write();
         let before = tools.len();
-        tools.retain(|tool| !is_old(&tool.name));
+        tools.retain(|tool| !places.contains(&Arc::as_ptr(tool)));
         let removed = before - tools.len();
-        others.into_iter().for_each(|tool| put(&mut tools, tool));
+        for tool in others {
+            match tools.iter_mut().find(|known| known.name == tool.name) {
+                Some(known) => gone.push(std::mem::replace(known, tool)),
+                None => tools.push(tool),
+            }
+        }
+        drop(tools);
+        drop(gone);
         removed
     }
 
@@ -249,13 +261,6 @@ impl<S> OwnedTools<S> {
 
     fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<OwnedTool<S>>>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn put<S>(tools: &mut Vec<Arc<OwnedTool<S>>>, tool: OwnedTool<S>) {
-    match tools.iter_mut().find(|known| known.name == tool.name) {
-        Some(known) => *known = Arc::new(tool),
-        None => tools.push(Arc::new(tool)),
     }
 }
 
@@ -364,6 +369,48 @@ mod tests {
         assert_eq!(tools.replace(|_| false, [tool("e", "again"), tool("f", "f")]), 0);
         assert_eq!(names(&tools), ["d", "e", "f"]);
         assert!(text("e").contains("again"));
+    }
+
+    /// A tool that uses the list when it is dropped, and functions that do so while the list changes.
+    #[test]
+    fn the_list_can_be_used_while_it_changes() {
+        struct Counts(std::sync::Weak<OwnedTools<()>>, std::sync::mpsc::Sender<usize>);
+        impl Drop for Counts {
+            fn drop(&mut self) {
+                let Some(tools) = self.0.upgrade() else { return };
+                tools.push(tool("dropped", ""));
+                let _ = self.1.send(tools.len());
+            }
+        }
+        let (send, lens) = std::sync::mpsc::channel();
+        let worker = std::thread::spawn(move || {
+            let tools = Arc::new(OwnedTools::new());
+            let counting = |name: &str| {
+                let counts = Counts(Arc::downgrade(&tools), send.clone());
+                OwnedTool::new(name, "A tool", move |(): &mut (), call| {
+                    let _ = &counts;
+                    call.text("")
+                })
+                .unwrap()
+            };
+            tools.push(counting("a"));
+            tools.push(counting("b"));
+            tools.push(tool("a", "in its place"));
+            assert!(tools.remove("b"));
+            tools.push(counting("c"));
+            let removed = tools.replace(
+                |name| {
+                    tools.push(tool("asked", ""));
+                    name == "c"
+                },
+                [tool("d", "")],
+            );
+            assert_eq!((removed, names(&tools)), (1, ["a", "dropped", "asked", "d"].map(String::from).to_vec()));
+        });
+        for expected in [3, 2, 4] {
+            assert_eq!(lens.recv_timeout(std::time::Duration::from_secs(20)), Ok(expected), "it waits for itself");
+        }
+        worker.join().unwrap();
     }
 
     #[test]
