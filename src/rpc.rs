@@ -227,6 +227,14 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// Returns `true` if a message with a `method` is a response too, or has a member twice.
+    #[cold]
+    fn is_ambiguous(&self) -> bool {
+        // Some peers write an absent member as `null`.
+        let mut outcomes = [self.result, self.error].into_iter().flatten();
+        self.duplicate || outcomes.any(|outcome| outcome.kind() != JsonKind::Null)
+    }
+
     /// Returns the kind of the message. One that has a `method` and a `result` or an `error` is of none, nor is one with a
     /// `method` in which a member comes twice: two readers could take different ones.
     #[must_use]
@@ -238,9 +246,7 @@ impl<'a> Envelope<'a> {
                 None => MessageShape::Invalid { id },
             };
         };
-        // Some peers write an absent member as `null`.
-        let mut outcomes = [self.result, self.error].into_iter().flatten();
-        if self.duplicate || outcomes.any(|outcome| outcome.kind() != JsonKind::Null) {
+        if (self.duplicate | self.result.is_some() | self.error.is_some()) && self.is_ambiguous() {
             return MessageShape::Invalid { id };
         }
         match (method.text_of(self.members.plain), self.id) {
