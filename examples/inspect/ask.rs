@@ -1,5 +1,7 @@
 //! Asks the user the server's questions on the terminal.
 
+use std::collections::BTreeSet;
+
 use mcp_sansio::client::form::{Field, FieldKind, Form, FormError};
 use mcp_sansio::client::views::{PromptMessageView, View};
 use mcp_sansio::json::{JsonKind, Raw};
@@ -54,6 +56,10 @@ impl Asker<'_> {
             Some(Ok(form)) => form,
             _ => return self.not_shown("The form is invalid", params),
         };
+        let mut names = BTreeSet::new();
+        if let Some(field) = form.fields().find(|field| !names.insert(field.name().to_string())) {
+            return self.not_shown(&format!("It has the field {} twice", label(field)), params);
+        }
         // What is not asked for is not agreed to.
         if let Some(name) = unknown(form) {
             return self.not_shown(&format!("It wants {name}, and has no such field"), params);
@@ -604,6 +610,7 @@ This is required.
         }
         for schema in [
             r#"{"properties":{},"required":["zz"]}"#,
+            r#"{"properties":{"a":{"type":"boolean"},"\u0061":{"type":"string"}}}"#,
             r#"{"properties":{"a":{"type":"boolean"}},"required":["a",""]}"#,
             r#"{"type":"object"}"#,
             r#"{"type":["object"],"properties":{}}"#,
