@@ -248,7 +248,9 @@ impl Client<'_> {
         }
         // Without an older revision to fall back to, the probe has the timeout of requests.
         let probes = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
-        let time = if probes { self.probe_timeout } else { self.timeout };
+        // The time of a probe without an answer counts: the user waits for the opening as a whole.
+        let spent = self.probe_timeout.filter(|_| self.opening.late_probe != 0).unwrap_or(0);
+        let time = if probes { self.probe_timeout } else { self.timeout.map(|time| time.saturating_sub(spent)) };
         self.opening.deadline = after(self.now, time.filter(|_| goes));
     }
 

@@ -376,8 +376,8 @@ impl<'m> Client<'m> {
         self
     }
 
-    /// Sets the time in milliseconds that a request may take unless it sets its own with [`Request::timeout`].
-    /// Default: no limit.
+    /// Sets the time in milliseconds that a request may take unless it sets its own with [`Request::timeout`], and that an
+    /// opening may take, with its [probe](Client::probe_timeout). Default: no limit.
     #[must_use]
     pub const fn timeout(mut self, millis: Millis) -> Self {
         self.timeout = Some(millis);

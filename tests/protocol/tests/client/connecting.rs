@@ -534,6 +534,21 @@ fn initialize_takes_only_so_long() {
     });
 }
 
+/// The opening as a whole takes no longer than a request may: the time of a probe without an answer counts.
+#[test]
+fn a_silent_server_takes_only_so_long() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.wait(5_000);
+        assert_eq!(desk.one()["method"], "initialize");
+        desk.wait(54_999);
+        desk.quiet();
+        desk.wait(1);
+        assert_eq!(desk.event(), "unconnected: the request took too long");
+        desk
+    });
+}
+
 #[test]
 fn a_lost_probe_and_a_lost_initialize() {
     everywhere(|| {
