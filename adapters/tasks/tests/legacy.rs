@@ -176,7 +176,7 @@ fn a_task_from_its_creation_to_its_result() {
     let token = desk.world.begun[0];
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     let task = json!({
-        "taskId": id, "status": "working", "createdAt": "2026-07-28T09:30:01.500Z",
+        "taskId": "01".repeat(16), "status": "working", "createdAt": "2026-07-28T09:30:01.500Z",
         "lastUpdatedAt": "2026-07-28T09:30:01.500Z", "ttl": 30_000, "pollInterval": 200,
     });
     assert_eq!(created, json!({ "task": task }));

@@ -897,6 +897,14 @@ fn tokens_are_refreshed() {
     assert_eq!(world.run(), End::Retry);
     assert_eq!(world.visits.len(), 2);
     assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
+    // A server that gives out no refresh token: the whole way each time.
+    let mut world = World::new(config());
+    world.set("https://as.example/token", json(200, r#"{"access_token":"T1","token_type":"Bearer","expires_in":60}"#));
+    assert_eq!(world.challenged(), End::Retry);
+    assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
+    world.now += 3_600;
+    assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(1)), Outcome::Wait);
+    assert_eq!((world.run(), world.visits.len()), (End::Retry, 2));
 }
 
 /// Another process has refreshed: its token is used, and the refresh token that it had used is not sent.

@@ -273,11 +273,13 @@ fn late_answers_are_ignored() {
         let token = desk.send(&Request::call("x"));
         let id = desk.last_id();
         desk.cancel(token).unwrap();
+        desk.forget();
         desk.result_of(id, "{}");
         assert_eq!(desk.event(), "ignored UnknownResponse");
         // Some servers answer a cancelled request with an error.
         desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":0,"message":"Request cancelled"}}}}"#));
         assert_eq!(desk.event(), "ignored UnknownResponse");
+        desk.quiet();
         desk.send(&Request::call("x"));
         desk.client().lost(id + 1, TransportError::Broken);
         desk.result_of(id + 1, "{}");
