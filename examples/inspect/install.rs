@@ -133,6 +133,9 @@ fn whole(program: &OsStr) -> OsString {
 impl Run<'_, '_> {
     /// Prints the configuration, or writes it. The server has answered before: an entry that cannot work is of no use.
     pub(crate) fn install(&mut self, name: &str, hosts: &[HostKind]) -> Done {
+        if name.trim().is_empty() {
+            return Err(Trouble::Usage("the name is empty: hosts show it, and tell servers apart by it".into()));
+        }
         let places = Places::here();
         let chosen = if hosts.is_empty() { &HOSTS[..] } else { hosts };
         let (mut out, mut written, mut failed) = (String::new(), 0, Vec::new());

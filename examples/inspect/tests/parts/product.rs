@@ -294,6 +294,8 @@ fn install_adds_to_the_files_of_hosts() {
     assert_eq!(install(&["more", "vscode", "--write"]).0, 0);
     assert!(folder.read(code_file).contains("\"type\": \"stdio\""));
 
+    let (code, _, err) = install(&["", "cursor", "--write"]);
+    assert!(code == 2 && err.contains("the name is empty"), "{err}");
     // A server that does not answer is not installed.
     let (code, ..) = at_home(&folder.0, &["install", "no", "cursor", "--write", "--", "false"]);
     assert!(code == 3 && !folder.read(".cursor/mcp.json").contains("\"no\""));
