@@ -259,7 +259,8 @@ impl<'m, O: Out> LineServer<'m, O> {
         self.server.progress(token, progress, &mut self.out)
     }
 
-    /// Publishes a change. The next [`run`](LineServer::run) writes it, see [`Server::publish`].
+    /// Publishes a change to the client of this connection. The next [`run`](LineServer::run) writes it, see
+    /// [`Server::publish`].
     pub fn publish(&mut self, change: ServerChange<'_>) {
         self.server.publish(change);
     }

@@ -318,9 +318,13 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Publishes a change that the handler has made: a list, or a resource with subscribers. The notifications go out
-    /// after the answer, to each client that wants them, as those of
-    /// [`LineServer::publish`](crate::line_server::LineServer::publish) do; repeated changes become one. Declare the
-    /// capability with [`Service::feature`](super::Service::feature), else nothing is sent.
+    /// after the answer; repeated changes become one. Declare the capability with
+    /// [`Service::feature`](super::Service::feature), else nothing is sent.
+    ///
+    /// It reaches the clients of the [server](RequestContext::server) that handles the request: over a line its one client,
+    /// over HTTP each session and each listen of the endpoint that wants it, in a fleet those of all processes. A program with
+    /// several servers notes the change in its state and calls
+    /// [`LineServer::publish`](crate::line_server::LineServer::publish) of each.
     ///
     /// In an answer [outside of a server](super::Service::respond_detached) it does nothing and returns `false`: publish in
     /// the loop then.
