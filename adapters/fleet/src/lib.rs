@@ -14,7 +14,7 @@
 //!
 //! - **Changes** that one process publishes are published at all. Where one may be lost (Redis was started anew, a process was away
 //!   for [`keep`](FleetOptions::keep) messages, was killed, or has a full queue), all processes publish
-//!   [`ServerChange::All`](mcp_sansio::server::ServerChange::All).
+//!   [`ServerChange::All`].
 //! - **Sessions** that end at one process end at all, also at those that start later.
 //! - **Tasks**: [`FleetTasks`] keeps the last state of each, which answers when its process has ended.
 //!
