@@ -1,6 +1,7 @@
 //! The queue to Redis, and the news: for both threads, the endpoint and the handlers.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,8 @@ pub(crate) struct Shared {
     first: Condvar,
     /// The sessions that this process has ended at the others.
     pub(crate) ended: Mutex<BTreeMap<[u8; 16], Millis>>,
+    /// Number of connections that were made.
+    connections: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,7 +117,8 @@ impl Shared {
     ) -> Self {
         let (queue, bell) = (Mutex::default(), Condvar::new());
         let status = Mutex::new(Status { threads: [None, None], told: None, tell });
-        Shared { client, options, run, queue, bell, status, first: Condvar::new(), ended: Mutex::default() }
+        let (first, ended, connections) = (Condvar::new(), Mutex::default(), AtomicU64::new(0));
+        Shared { client, options, run, queue, bell, status, first, ended, connections }
     }
 
     /// Connects. Returns the connection, and the name of the memory of that Redis.
@@ -122,9 +126,11 @@ impl Shared {
         let mut connection = self.client.get_connection_with_timeout(self.options.timeout)?;
         connection.set_read_timeout(Some(BLOCK + self.options.timeout))?;
         connection.set_write_timeout(Some(self.options.timeout))?;
-        let epoch: Option<String> =
-            cmd("SET").arg((self.options.key("epoch"), &self.run, "NX", "GET")).query(&mut connection)?;
-        Ok((connection, epoch.unwrap_or_else(|| self.run.clone())))
+        // Another name each time: a Redis that has forgotten the one of this process does not get it again.
+        let new = format!("{}.{}", self.run, self.connections.fetch_add(1, Ordering::Relaxed));
+        let key = self.options.key("epoch");
+        let epoch: Option<String> = cmd("SET").arg((key, &new, "NX", "GET")).query(&mut connection)?;
+        Ok((connection, epoch.unwrap_or(new)))
     }
 
     /// Adds a command. Gives it back if there is no room.

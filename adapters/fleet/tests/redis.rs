@@ -178,6 +178,26 @@ fn redis_is_started_anew_and_has_forgotten_everything() {
     assert_eq!(c.next(), Heard::End(SESSION, UNTIL));
 }
 
+/// One that is alone names the memory of Redis itself, both times.
+#[test]
+fn the_only_process_finds_out_that_redis_was_started_anew() {
+    let Some(mut redis) = Redis::new() else { return };
+    let mut a = Process::new(&redis, &options());
+    for uri in ["1", "2", "3"] {
+        a.link.publish(ServerChange::Resource(uri));
+    }
+    redis.kill();
+    assert!(matches!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Alone { .. }));
+    redis.start();
+    assert_eq!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Joined);
+    assert_eq!(a.next(), change(ServerChange::All));
+    // It hears from the beginning of the new numbers.
+    let mut b = Process::new(&redis, &options());
+    b.link.publish(ServerChange::Tools);
+    assert_eq!(a.next(), change(ServerChange::Tools));
+    b.nothing();
+}
+
 /// It may have been killed before it could send a change.
 #[test]
 fn a_process_that_is_silent_may_have_published() {
