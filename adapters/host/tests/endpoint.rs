@@ -2,16 +2,19 @@
 #![cfg(feature = "endpoint")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
 
 use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{MessageLimits, NotifyStatus, Progress, RequestToken, RespondError, RpcError, Server};
+use mcp_sansio::server::{
+    MessageLimits, NotifyStatus, Progress, RequestToken, RespondError, RpcError, Server, ServerChange,
+};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, Service, Tool};
 use mcp_sansio::sink::{LineSink, Sink};
 use mcp_sansio_host::{LateReceiver, LateSender, LateTarget, channel};
 use mcp_sansio_http::endpoint::{
-    App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody, StreamId, StreamStatus,
+    App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, ResponseBody, StreamId, StreamStatus,
 };
 use serde_json::{Value, json};
 
@@ -172,6 +175,31 @@ fn an_endpoint_resumes_what_was_suspended() {
     late.resume(token, |_| panic!("as it should")).unwrap();
     let error = &web.answer(stream)["error"];
     assert!(error["message"].as_str().unwrap().contains("panicked"), "{error}");
+}
+
+/// The other processes, which write down what they are told.
+#[derive(Debug)]
+struct Others(mpsc::Sender<String>);
+
+impl Fleet for Others {
+    fn publish(&mut self, change: ServerChange<'_>) {
+        self.0.send(format!("{change:?}")).unwrap();
+    }
+
+    fn end_session(&mut self, _: &[u8; 16], _: u64) {}
+}
+
+/// A change of another process is not told again.
+#[test]
+fn changes_of_other_processes_stay_here() {
+    let mut web = Web::new(EndpointLimits::default());
+    let (sender, told) = mpsc::channel();
+    web.endpoint = web.endpoint.fleet(Box::leak(Box::new(Others(sender))));
+    web.late.publish_here(ServerChange::Prompts).unwrap();
+    web.late.end_session_here(b"0123456789abcdef", u64::MAX).unwrap();
+    web.late.publish(ServerChange::Tools).unwrap();
+    assert!(web.give());
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), ["Tools"]);
 }
 
 /// Half of a stream is kept for notifications, so an answer waits while its client has more than that to read.
