@@ -73,7 +73,8 @@ impl<'m> SessionSeal<'m> {
     }
 
     /// Sets the number of ended sessions (DELETE) that are remembered until their time is over. Beyond it, the one that is
-    /// over first is forgotten: its id would open it again. Each takes some 100 bytes. Default: 100,000.
+    /// over first is forgotten: its id would open it again. In a [fleet](super::Fleet) those that stay at other processes are among them.
+    /// Each takes some 100 bytes. Default: 100,000.
     pub const fn ended(self, most: usize) -> Self {
         SessionSeal { ended: most, ..self }
     }
