@@ -286,7 +286,7 @@ fn a_listen_selects_topics() {
 #[test]
 fn the_client_of_this_project() {
     let declared = Raw::constant(r#"{"com.example/timers":{}}"#);
-    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &[]);
+    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
     for cut in CUTS {
         let mut pair = ClientServerPair::new(&profile, const { &SERVICE }, Kitchen::new()).cut(cut);
         let mut heard = Vec::new();
@@ -319,7 +319,7 @@ fn the_client_of_this_project() {
 #[test]
 fn each_listen_of_a_client_has_its_own_topics() {
     let declared = Raw::constant(r#"{"com.example/timers":{}}"#);
-    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &[]);
+    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
     let mut pair = ClientServerPair::new(&profile, const { &SERVICE }, Kitchen::new());
     let mut heard = Vec::new();
     let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
