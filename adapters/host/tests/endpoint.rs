@@ -177,7 +177,7 @@ fn an_endpoint_resumes_what_was_suspended() {
     assert!(error["message"].as_str().unwrap().contains("panicked"), "{error}");
 }
 
-/// The other processes, which write down what they are told.
+/// The other processes: they keep each change that is published.
 #[derive(Debug)]
 struct Others(mpsc::Sender<String>);
 
@@ -189,7 +189,7 @@ impl Fleet for Others {
     fn end_session(&mut self, _: &[u8; 16], _: u64) {}
 }
 
-/// A change of another process is not told again.
+/// A change of another process is not published again.
 #[test]
 fn changes_of_other_processes_stay_here() {
     let mut web = Web::new(EndpointLimits::default());

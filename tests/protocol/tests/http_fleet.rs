@@ -12,7 +12,7 @@ use mcp_sansio::service::{Service, Tool};
 use mcp_sansio_http::endpoint::{App, Endpoint, EndpointLimits, Fleet, SessionSeal};
 use mcp_sansio_http::seal::HmacSeal;
 
-/// The others, which write down what they are told.
+/// The other processes: they keep what is published and ended.
 #[derive(Clone, Debug, Default)]
 struct Others(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<Ended>>>);
 
@@ -38,7 +38,7 @@ impl Others {
     }
 }
 
-/// Returns an endpoint with sealed sessions, and what it tells the others.
+/// Returns an endpoint with sealed sessions, and the other processes.
 fn process(dice: u64) -> (Web, Others) {
     let others = Others::default();
     let seal = SessionSeal::new(Box::leak(Box::new(HmacSeal::new(&[7; 32])))).lifetime(HOUR);
