@@ -160,8 +160,8 @@ fn the_client_of_this_project_over_sockets() {
         server.serve(const { &SERVICE }, &mut kitchen)
     });
 
-    const PROFILE: ClientInfo<'static> =
-        ClientInfo::new("cook", "1.0").extensions(Raw::constant(r#"{"com.example/timers":{}}"#), &["com.example/timer"]);
+    const PROFILE: ClientInfo<'static> = ClientInfo::new("cook", "1.0")
+        .extensions(Raw::constant(r#"{"com.example/timers":{}}"#), &["com.example/timer"]);
     let options = HttpOptions::new().config(HttpClientConfig::DEFAULT.names(NAMES));
     let (heard, hear) = mpsc::channel();
     let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| match event {
