@@ -302,7 +302,9 @@ pub struct EndpointLimits {
     pub streams: usize,
     /// Number of unsent bytes of all streams. Default: 256 MiB.
     pub log: usize,
-    /// Number of unsent bytes of one stream. Default: 16 MiB.
+    /// Number of unsent bytes of one stream. Beside streams that have a half of [`log`](EndpointLimits::log) unsent, it is a
+    /// quarter of that, beside three quarters a sixteenth, and so on: stalled streams leave room for others.
+    /// One of at most `log / streams` bytes stays whole. Default: 16 MiB.
     pub stream: usize,
     /// Number of sent bytes kept for clients that come back. Default: 1 MiB.
     pub keep: usize,

@@ -147,6 +147,8 @@ pub(crate) struct Log<'m> {
     newest: u32,
     /// Number of bytes that one stream may have unsent, so that a slow reader does not take the log from others.
     pub(crate) share: usize,
+    /// A share that each stream can have at the same time: it is never less because of others.
+    pub(crate) equal: usize,
     /// Number of bytes that may stay in the log after they were sent.
     pub(crate) keep: usize,
     /// Number of unsent events of one stream, beyond which no further one is begun.
@@ -169,6 +171,7 @@ impl<'m> Log<'m> {
             oldest: NONE,
             newest: NONE,
             share,
+            equal: 0,
             keep,
             unread,
             #[cfg(test)]
@@ -191,8 +194,19 @@ impl<'m> Log<'m> {
     fn room_in(&self, chain: &Chain, blocks: usize) -> usize {
         // Its own last block stays while a byte is in it.
         let own = chain.spare().min(chain.blocks().saturating_sub(1));
-        let share = self.share.saturating_sub(chain.unsent());
+        let share = self.share_of(blocks + chain.blocks()).saturating_sub(chain.unsent());
         ((blocks + own) * DATA + chain.tail()).min(share)
+    }
+
+    /// Returns the number of bytes that a stream may have unsent while the others leave it this number of blocks: a
+    /// quarter of the share beside a half of the log, a sixteenth beside a quarter, and so on.
+    fn share_of(&self, left: usize) -> usize {
+        if self.share <= self.equal {
+            return self.share;
+        }
+        // Each half of the rest takes twice the streams of the half before: a thousand stalled ones leave some.
+        let halvings = (self.total / left.max(1)).checked_ilog2().unwrap_or(0);
+        self.share.min(self.capacity()).checked_shr(2 * halvings).unwrap_or(0)
     }
 
     /// Returns the number of blocks for all streams that are free when all sent records are forgotten.
@@ -682,6 +696,47 @@ mod tests {
             let beside = steps(5_000, 10_000, resumable);
             assert!(beside <= once + 100, "{once} steps alone, {beside} beside a backlog");
         }
+    }
+
+    /// Stalled streams leave room for others. A lone stream has its whole share, and so has each once the others were
+    /// read.
+    #[test]
+    fn stalled_streams_leave_room() {
+        let (total, share) = (256 << 10, 16 << 10);
+        let mut bytes = std::vec![0; total];
+        let mut log = Log::new(Store::from(&mut bytes[..]), share, 0, usize::MAX);
+        let mut streams = std::vec![stream(false); 1001];
+        assert_eq!(log.room(&streams[0].chain), share);
+        for (stalled, least) in [(1, share), (8, share / 4), (16, share / 4), (200, share / 256)] {
+            for slot in 1..=stalled {
+                while say(&mut log, &mut streams, slot).is_ok() {}
+            }
+            let room = log.room(&streams[0].chain);
+            assert!(room >= least, "{room} of {least} bytes beside {stalled} streams");
+            assert!(room == share || log.is_taken_by_others(&streams[0].chain));
+        }
+        for slot in 1..=1000 {
+            while say_text(&mut log, &mut streams, slot, b"x").is_ok() {}
+        }
+        assert!(log.available() * DATA > share / 8, "{} blocks", log.available());
+        for slot in 1..=1000 {
+            log.forget(&mut streams, slot);
+        }
+        assert_eq!(log.room(&streams[0].chain), share);
+    }
+
+    /// Stalled streams take nothing of the equal shares of others.
+    #[test]
+    fn equal_shares_stay_whole() {
+        let mut bytes = [0; 64 * BLOCK];
+        let mut log = Log::new(Store::from(&mut bytes[..]), 16 * DATA, 0, usize::MAX);
+        log.equal = 16 * DATA;
+        let mut streams = [stream(false); 4];
+        for slot in 0..4 {
+            assert_eq!(log.room(&streams[usize::from(slot)].chain), 16 * DATA);
+            say_text(&mut log, &mut streams, slot, &TEXT.repeat(20)[..16 * DATA - HEAD]).unwrap();
+        }
+        assert_eq!(log.available(), 0);
     }
 
     /// Chains grow, shrink at both ends, are forgotten and make room for each other. No block is lost or counted

@@ -211,12 +211,14 @@ impl<'m> Endpoint<'m> {
         let (streams, log) = (streams.into(), log.into());
         let share = log.limit() / streams.as_slice().len().max(1);
         let keep = log.limit();
-        Endpoint::build(config, server, sessions.into(), streams, Log::new(log, share, keep, UNREAD))
+        let mut log = Log::new(log, share, keep, UNREAD);
+        log.equal = share;
+        Endpoint::build(config, server, sessions.into(), streams, log)
     }
 
     /// Sets the bytes of the log that each stream may use, instead of an equal share, if others leave them. It
-    /// suits many streams with few events. A slow reader can then take the log from others, until its connection
-    /// is given up.
+    /// suits many streams with few events. The more slow readers have of the log, the less each further stream may
+    /// use, see `EndpointLimits::stream`.
     pub const fn set_share(&mut self, bytes: usize) {
         self.log.share = bytes;
     }
@@ -231,7 +233,8 @@ impl<'m> Endpoint<'m> {
     #[must_use]
     pub fn growing(config: EndpointConfig<'m>, server: Server<'m>, limits: EndpointLimits) -> Self {
         let log = Store::growing(limits.log);
-        let log = Log::new(log, limits.stream.min(limits.log), limits.keep, limits.unread);
+        let mut log = Log::new(log, limits.stream.min(limits.log), limits.keep, limits.unread);
+        log.equal = limits.log / limits.streams.max(1);
         Endpoint::build(config, server, Slots::growing(limits.sessions), Slots::growing(limits.streams), log)
     }
 
