@@ -252,7 +252,9 @@ impl<'c> ProofCheck<'c> {
             return Err(ProofError::Url);
         }
         if let Some(accepts) = self.nonce {
-            let nonce = claims.get("nonce").and_then(|nonce| nonce.text()?.plain());
+            // Room for escapes in it, as in `\/`.
+            let mut space = [0; 128];
+            let nonce = claims.get("nonce").and_then(|nonce| nonce.text()?.decode(&mut space).ok());
             nonce.filter(|nonce| accepts(nonce)).ok_or(ProofError::Nonce)?;
         }
         if issued.abs_diff(self.now) > self.window {
@@ -416,7 +418,9 @@ impl fmt::Debug for Nonces {
 #[must_use]
 pub fn bound_thumbprint(claims: Raw<'_>) -> Option<[u8; 32]> {
     let mut thumbprint = [0; 32];
-    let text = claims.get("cnf")?.get("jkt")?.text()?.plain()?;
+    // A hash of SHA-256 has 43 characters.
+    let mut space = [0; 43];
+    let text = claims.get("cnf")?.get("jkt")?.text()?.decode(&mut space).ok()?;
     let len = mcp_sansio::json::write::decode_base64url(text.as_bytes(), &mut thumbprint)?;
     (len == thumbprint.len()).then_some(thumbprint)
 }
@@ -647,7 +651,15 @@ mod tests {
     fn confirmations() {
         let bound = |text: &str| bound_thumbprint(Raw::parse(text.as_bytes()).unwrap()).map(|bytes| bytes[0]);
         assert_eq!(bound(r#"{"cnf":{"jkt":"0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}}"#), Some(0xd1));
-        for bad in [r#"{"cnf":{"jkt":"0ZcO"}}"#, r#"{"cnf":{"jkt":7}}"#, r#"{"cnf":"jkt"}"#, "{}"] {
+        // Equal as decoded text.
+        assert_eq!(bound(r#"{"cnf":{"jkt":"\u0030ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4\u0049"}}"#), Some(0xd1));
+        for bad in [
+            r#"{"cnf":{"jkt":"0ZcO"}}"#,
+            r#"{"cnf":{"jkt":"\ud800ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}}"#,
+            r#"{"cnf":{"jkt":7}}"#,
+            r#"{"cnf":"jkt"}"#,
+            "{}",
+        ] {
             assert_eq!(bound(bad), None, "{bad}");
         }
     }

@@ -397,19 +397,19 @@ impl<'c> ResourceServer<'c> {
     fn check_audience(&self, claims: Raw<'_>) -> Result<(), TokenError> {
         let audience = claims.get("aud").ok_or(TokenError::Audience)?;
         let is_own = |value: Raw<'_>| value.text().is_some_and(|text| text.eq_str(self.resource));
-        if is_own(audience) || audience.items().any(is_own) { Ok(()) } else { Err(TokenError::Audience) }
+        let is_one_of = audience.items().all(|value| is_text(&value)) && audience.items().any(is_own);
+        if is_own(audience) || is_one_of { Ok(()) } else { Err(TokenError::Audience) }
     }
 
-    /// Checks the claims of the principal, `exp` and `nbf`; `endless` allows a missing `exp`.
+    /// Checks the claims that are texts, `exp` and `nbf`; `endless` allows a missing `exp`.
     fn check_claims<'s>(
         &self,
         claims: Raw<'s>,
         now: UnixSeconds,
         endless: bool,
     ) -> Result<AccessToken<'s>, TokenError> {
-        // Two values that are not texts would be the same principal.
-        let is_name = |name: &Raw<'_>| name.text().is_some_and(|text| text.decoded_len().is_some());
-        if PRINCIPAL.iter().any(|name| claims.get(name).is_some_and(|name| !is_name(&name))) {
+        // Two values that are not texts would be the same principal, or the same key of the application.
+        if TEXTS.iter().any(|name| claims.get(name).is_some_and(|value| !is_text(&value))) {
             return Err(TokenError::Claims);
         }
         let time = |name: &str| claims.get(name).map(|value| numeric_date(value).ok_or(TokenError::Claims)).transpose();
@@ -497,6 +497,14 @@ pub fn introspection_request(token: &str, out: &mut dyn Sink) -> Result<(), Full
     let mut form = FormWriter::new(out);
     form.field("token", token)?;
     form.field("token_type_hint", "access_token")
+}
+
+/// The claims that are texts, and are compared or used as keys here or by the application.
+const TEXTS: [&str; 6] = ["iss", "sub", "client_id", "azp", "jti", "scope"];
+
+/// Returns `true` for a text that can be decoded: it has no lone surrogate.
+fn is_text(value: &Raw<'_>) -> bool {
+    value.text().is_some_and(|text| text.decoded_len().is_some())
 }
 
 /// The claims that name a principal.
@@ -883,6 +891,15 @@ mod tests {
             ("\"ann\"", r#""\ud800""#, TokenError::Claims),
             ("\"ann\"", r#""ann\udc00\ud800""#, TokenError::Claims),
             ("\"c1\"", "1", TokenError::Claims),
+            ("\"read  list\"", "5", TokenError::Claims),
+            ("\"read  list\"", r#"["read"]"#, TokenError::Claims),
+            ("read  list", r"read \udc00", TokenError::Claims),
+            ("\"sub\"", "\"jti\":7,\"sub\"", TokenError::Claims),
+            ("\"sub\"", r#""jti":"\ud800","sub""#, TokenError::Claims),
+            ("\"sub\"", r#""azp":["c1"],"sub""#, TokenError::Claims),
+            ("\"https://example.com/mcp\"", r#"["https://example.com/mcp",5]"#, TokenError::Audience),
+            ("\"https://example.com/mcp\"", r#"["\ud800","https://example.com/mcp"]"#, TokenError::Audience),
+            ("\"https://example.com/mcp\"", r#"[["https://example.com/mcp"]]"#, TokenError::Audience),
             ("\"c1\"", r#""c\udfff""#, TokenError::Claims),
         ] {
             assert_eq!(check(&signed(&key(7), "JWT", &CLAIMS.replace(from, to))), Err(expected), "{from} {to}");
