@@ -11,6 +11,7 @@ use hyper::{Request, Response, body::Incoming};
 use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_tower::{Body, Mcp, MountOptions, Work, channel};
+use smol::future::FutureExt as _;
 use smol::{Async, Timer};
 use tower_service::Service as _;
 
@@ -47,6 +48,7 @@ fn main() -> std::io::Result<()> {
     smol::block_on(async {
         let listener = Async::<TcpListener>::bind(address)?;
         eprintln!("serving at http://{}/mcp", listener.get_ref().local_addr()?);
-        connections::serve(listener, move |request| handle(mcp.clone(), request)).await
+        let ended = connections::ended(mcp.handle());
+        connections::serve(listener, move |request| handle(mcp.clone(), request)).or(ended).await
     })
 }

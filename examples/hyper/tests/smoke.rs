@@ -1,9 +1,9 @@
 //! Starts the example and sends it requests over a socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 struct Running(Child);
 
@@ -38,8 +38,8 @@ fn raw(address: &str, request: &str) -> String {
     answer
 }
 
-#[test]
-fn hyper_serves_pages_answers_and_streams() {
+/// Starts the example, and returns its address.
+fn start() -> (Running, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-sansio-hyper-example"))
         .arg("127.0.0.1:0")
         .stderr(Stdio::piped())
@@ -47,8 +47,51 @@ fn hyper_serves_pages_answers_and_streams() {
         .unwrap();
     let mut said = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    let _running = Running(child);
     let address = said.trim().strip_prefix("serving at http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
+    (Running(child), address.into())
+}
+
+/// A call of the example takes 0.3 s. A client that has sent half of a head is there too.
+#[test]
+fn a_half_closed_call_is_answered_while_the_program_ends() {
+    let (mut running, address) = start();
+    let mut half = TcpStream::connect(&address).unwrap();
+    half.write_all(b"POST /mcp HT").unwrap();
+    let opened = ask(&address, "POST /mcp", "", INITIALIZE);
+    let session = opened.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id: ")).unwrap();
+    let mut call = TcpStream::connect(&address).unwrap();
+    call.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let head = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
+    let length = COUNT.len();
+    write!(
+        call,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{session}\r\nContent-Length: {length}\r\n\r\n{COUNT}"
+    )
+    .unwrap();
+    call.shutdown(Shutdown::Write).unwrap();
+    let mut answer = [0; 12];
+    call.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    let id = running.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let mut rest = String::new();
+    call.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\"three\""), "{rest}");
+    let begun = Instant::now();
+    let ended = loop {
+        match running.0.try_wait().unwrap() {
+            Some(status) => break status,
+            None => assert!(begun.elapsed() < Duration::from_secs(5), "it has not ended"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn hyper_serves_pages_answers_and_streams() {
+    let (_running, address) = start();
+    let address = address.as_str();
 
     assert!(ask(address, "GET /", "", "").contains("see /mcp"));
     let opened = ask(address, "POST /mcp", "", INITIALIZE);

@@ -1,5 +1,7 @@
 //! The same server as a tower service in other HTTP servers.
 
+#[path = "../../../examples/axum/src/connections.rs"]
+mod axum_connections;
 #[path = "../../../examples/tiny_http/src/mount.rs"]
 mod blocking;
 #[path = "../../../examples/hyper/src/connections.rs"]
@@ -9,6 +11,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use axum::Router;
 use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
@@ -16,7 +19,6 @@ use mcp_sansio_tower::{Mcp, MountOptions, Timer};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use smol::future::FutureExt as _;
-use tokio::signal::unix::{SignalKind, signal};
 use tower_service::Service as _;
 
 use super::{CONFIG, SEAL, fixture};
@@ -28,27 +30,25 @@ fn mcp(timer: impl Timer) -> Mcp<Fixture> {
 pub(crate) fn axum(port: u16) -> io::Result<()> {
     let mcp = mcp(tokio::time::sleep);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let (handle, mut ended) = (mcp.handle(), signal(SignalKind::terminate())?);
+        let handle = mcp.handle();
         // Tasks of the suites go on while no stream is open.
         tokio::spawn(mcp.run());
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
-        let stop = async move {
-            ended.recv().await;
-            handle.shut_down();
-        };
-        axum::serve(listener, Router::new().fallback_service(mcp)).with_graceful_shutdown(stop).await
+        let app = Router::new().fallback_service(mcp);
+        axum_connections::serve(listener, app, axum_connections::signalled(), async {
+            handle.stop(Duration::from_secs(5)).await
+        })
+        .await
     })
 }
 
 pub(crate) fn hyper(port: u16) -> io::Result<()> {
-    let (mcp, (stop, stopped)) = (mcp(smol::Timer::after), smol::channel::bounded(1));
-    let mut signals = Signals::new([SIGTERM])?;
-    thread::spawn(move || signals.forever().next().map(|_| stop.try_send(())));
+    let mcp = mcp(smol::Timer::after);
     smol::block_on(async {
         smol::spawn(mcp.run()).detach();
         let listener = smol::Async::<TcpListener>::bind(([127, 0, 0, 1], port))?;
-        let serve = connections::serve(listener, move |request| mcp.clone().call(request));
-        serve.or(async { stopped.recv().await.map_err(io::Error::other) }).await
+        let ended = connections::ended(mcp.handle());
+        connections::serve(listener, move |request| mcp.clone().call(request)).or(ended).await
     })
 }
 
