@@ -167,7 +167,7 @@ impl<'m> Session<'m> {
         let mut limits = Limits::new();
         if let Some(time) = options.timeout {
             // With a long timeout the server may be slow to start, for example because it is compiled first.
-            limits = limits.timeout(time).probe_timeout((time / 2).min(PROBE).max(time / 10));
+            limits = limits.timeout(time).probe_timeout(PROBE.max(time / 10));
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),

@@ -248,9 +248,11 @@ impl Client<'_> {
         }
         // Without an older revision to fall back to, the probe has the timeout of requests.
         let probes = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
-        // The time of a probe without an answer counts: the user waits for the opening as a whole.
-        let spent = self.probe_timeout.filter(|_| self.opening.late_probe != 0).unwrap_or(0);
-        let time = if probes { self.probe_timeout } else { self.timeout.map(|time| time.saturating_sub(spent)) };
+        // The opening as a whole takes no longer than a request may: a probe has half of the time at most, and that counts.
+        let half = self.timeout.map(|time| time / 2);
+        let probe = self.probe_timeout.map(|probe| half.map_or(probe, |half| probe.min(half)));
+        let spent = probe.filter(|_| self.opening.late_probe != 0).unwrap_or(0);
+        let time = if probes { probe } else { self.timeout.map(|time| time.saturating_sub(spent)) };
         self.opening.deadline = after(self.now, time.filter(|_| goes));
     }
 

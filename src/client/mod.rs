@@ -393,8 +393,8 @@ impl<'m> Client<'m> {
         self
     }
 
-    /// Sets the time in milliseconds to wait for the answer to `server/discover`. After it the client falls back
-    /// to `initialize`. Default: 5 seconds. `None` means no limit.
+    /// Sets the time in milliseconds to wait for the answer to `server/discover`, at most half of the
+    /// [timeout](Client::timeout). After it the client falls back to `initialize`. Default: 5 seconds. `None` means no limit.
     #[must_use]
     pub const fn probe_timeout(mut self, millis: Option<Millis>) -> Self {
         self.probe_timeout = millis;

@@ -586,7 +586,7 @@ impl<'m> ExchangeSlot<'m> {
         (self.kept, self.task.challenges) = (0, 0);
         let part = match self.task.purpose {
             Purpose::Request if self.task.resume && !streams => {
-                return if reply.status >= 500 {
+                return if reply.status >= 500 || reply.status == 429 {
                     self.resume_later(FailureReason::Broken, origin)
                 } else {
                     self.fail(FailureReason::Broken)
@@ -612,10 +612,16 @@ impl<'m> ExchangeSlot<'m> {
             Purpose::EndSession => Part::Skip,
             Purpose::Request | Purpose::OneWay => Part::Error,
             Purpose::Listen | Purpose::SseStream if streams => Part::Stream,
-            Purpose::Listen if reply.status >= 500 => return self.resume_later(FailureReason::Broken, origin),
+            Purpose::Listen if reply.status >= 500 || reply.status == 429 => {
+                return self.resume_later(FailureReason::Broken, origin);
+            }
             Purpose::Listen | Purpose::SseStream => {
-                return self
-                    .give_way(FailureReason::Status { code: reply.status, retry_after: reply.retry_after }, origin);
+                let why = match good {
+                    true if !reply.coding.is_empty() => FailureReason::ContentEncoding,
+                    true => FailureReason::ContentType,
+                    false => FailureReason::Status { code: reply.status, retry_after: reply.retry_after },
+                };
+                return self.give_way(why, origin);
             }
         };
         if self.task.purpose == Purpose::Listen {
@@ -693,8 +699,11 @@ impl<'m> ExchangeSlot<'m> {
         if !matches!(event.name, "" | "message") || event.data.is_empty() {
             return self.decoder.consume();
         }
-        self.task.pauses = 0;
-        let found = match Class::of(event.data, task.request, origin.takes_batches(task.modern)) {
+        let class = Class::of(event.data, task.request, origin.takes_batches(task.modern));
+        if class != Class::NotJson {
+            self.task.pauses = 0;
+        }
+        let found = match class {
             Class::NotJson => Found::Skipped(FailureReason::Garbage),
             Class::Response(id, error) if requests && (id == task.request || (id.is_none() && error)) => {
                 if id.is_some() {
@@ -830,7 +839,10 @@ impl<'m> ExchangeSlot<'m> {
         // A server may ask for any time, also for none, and close each stream at once.
         let first = self.decoder.retry().map_or(least, |asked| Millis::from(asked).clamp(least, RETRY_MOST.max(least)));
         let factor = 1u64.checked_shl(u32::from(self.task.pauses)).unwrap_or(u64::MAX);
-        let wait = jittered(first.saturating_mul(factor).min(most.max(first)), origin.seed, origin.now);
+        // `Retry-After`, of a server that has no stream now.
+        let after = Millis::from(self.retry_after.take().unwrap_or(0)).saturating_mul(1_000).min(RETRY_MOST);
+        let wait = first.saturating_mul(factor).min(most.max(first)).max(after);
+        let wait = jittered(wait, origin.seed, origin.now);
         self.task.tries = self.task.tries.saturating_add(1);
         self.task.pauses = self.task.pauses.saturating_add(1);
         (self.task.resume, self.task.retried) = (true, false);

@@ -149,7 +149,7 @@ impl<'f> FetchResponse<'f> {
         self.status
     }
 
-    /// Returns the body. It is not decoded: with a `Content-Encoding` it is not what the server meant.
+    /// Returns the body. It is not decoded: one of an error with a `Content-Encoding` is not what the server meant.
     #[must_use]
     pub const fn body(&self) -> &'f [u8] {
         self.body
@@ -406,8 +406,7 @@ impl<'m> Fetch<'m> {
         }
     }
 
-    /// Writes the head of the request. Returns `false` if it does not fit.
-    /// Writes the head. `Accept-Encoding` and `User-Agent` have defaults.
+    /// Writes the head of the request; `Accept-Encoding` and `User-Agent` have defaults. Returns `false` if it does not fit.
     fn write_head(&mut self) -> bool {
         let mut head = core::mem::replace(&mut self.head, Store::none());
         let (url, mut len) = (self.url(), 0);
@@ -439,6 +438,7 @@ impl<'m> Fetch<'m> {
             101 => return Err(FailureReason::NotHttp),
             ..200 => return Ok(true), // the final answer follows
             300..=399 if self.limits.redirects > 0 => return self.redirect(&reply),
+            200..=299 if !reply.coding.is_empty() => return Err(FailureReason::ContentEncoding),
             _ => {}
         }
         if matches!(reply.framing, Framing::Length(length) if length > self.limits.body as u64) {

@@ -30,7 +30,7 @@ const SESSIONS: usize = 16;
 /// The most event streams, including those whose clients may come back.
 const STREAMS: usize = 10;
 /// The log of events: not sent yet, or kept for clients that may come back.
-const LOG: usize = 5 * 1024 - 416;
+const LOG: usize = 5 * 1024 - 480;
 /// The share of one event stream in the log: the window of longer output.
 const SHARE: usize = 968;
 /// The questions to clients, with their contents.

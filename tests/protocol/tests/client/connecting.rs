@@ -547,6 +547,22 @@ fn a_silent_server_takes_only_so_long() {
         assert_eq!(desk.event(), "unconnected: the request took too long");
         desk
     });
+    // A probe that may take longer than a request has half of the time, and `initialize` the other half.
+    everywhere(|| {
+        let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)).timeout(3_000));
+        desk.client().connect();
+        desk.pump();
+        desk.forget();
+        desk.wait(1_499);
+        desk.quiet();
+        desk.wait(1);
+        assert_eq!(desk.one()["method"], "initialize");
+        desk.wait(1_499);
+        desk.quiet();
+        desk.wait(1);
+        assert_eq!(desk.event(), "unconnected: the request took too long");
+        desk
+    });
 }
 
 #[test]

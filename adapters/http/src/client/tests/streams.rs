@@ -284,6 +284,23 @@ fn what_is_skipped_in_streams() {
     });
 }
 
+/// A server that has no stream now may say when to come again, up to an hour.
+#[test]
+fn a_server_says_when_to_come_again() {
+    for (head, wait) in
+        [("429 Slow\r\nRetry-After: 7", 7_000), ("503 Busy\r\nRetry-After: 999999", 3_600_000), ("503 Busy", 2_000)]
+    {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.listen(false));
+        bench.send(&legacy(7, "tools/call"));
+        bench.reply(0, &stream("id: 1\ndata:\n\n"));
+        bench.close(0);
+        bench.wait(1_000);
+        bench.received(0);
+        bench.reply(0, &format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"));
+        assert_eq!(bench.remote.next_deadline(), Some(bench.now + wait), "{head}");
+    }
+}
+
 /// Each try that fails doubles the time before the next one, up to a longest time, if the server wants no longer one.
 #[test]
 fn tries_to_resume_a_stream_become_rare() {
