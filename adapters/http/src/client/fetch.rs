@@ -196,7 +196,7 @@ enum State {
 /// let mut fetch = Fetch::growing(&request, FetchLimits::DEFAULT, 0)?;
 /// assert!(fetch.connects() && fetch.url().host() == "h");
 /// fetch.connected();
-/// assert_eq!(fetch.pending(), b"GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); // write it to the socket
+/// assert!(fetch.pending().starts_with(b"GET /x HTTP/1.1\r\nHost: h\r\n")); // write it to the socket
 /// let n = fetch.pending().len();
 /// fetch.sent(n);
 /// let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; // read from the socket
