@@ -234,11 +234,25 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         let head = self.connection.limits().head;
         let left = budget.input.limit.saturating_sub(budget.input.used);
         let most = if self.stream.is_some() { head } else { head.max(self.counted.saturating_add(left)) };
+        // The second call finds the room that the first one has made.
         if self.connection.space_within(most).is_empty() && self.stream.is_none() {
             self.connection.refuse(Status::UNAVAILABLE);
         }
         self.count(budget);
         self.connection.space_within(most)
+    }
+
+    /// Returns `true` while the body of a request is being read, see [`Connection::reads_body`].
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub const fn reads_body(&self) -> bool {
+        self.connection.reads_body()
+    }
+
+    /// Notes that the socket holds so many bytes, see [`Connection::set_waiting`].
+    #[cfg(feature = "alloc")]
+    pub fn set_waiting(&mut self, bytes: usize) {
+        self.connection.set_waiting(bytes);
     }
 
     /// Gives unused memory back. Call it for connections that are idle or carry a stream.
@@ -464,7 +478,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
 }
 
 /// Number of bytes of input that a connection keeps between requests, until it is [released](HttpConnection::release).
-const KEPT: usize = 64 * 1024;
+/// A body of 64 KiB with its head stays, so a client that sends one after the other costs no allocation.
+const KEPT: usize = 80 * 1024;
 /// Number of requests served before bytes are written.
 const AT_ONCE: usize = 16;
 /// Number of pending bytes from which no further request is served and no more of a stream is taken.

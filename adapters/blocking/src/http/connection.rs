@@ -30,6 +30,8 @@ pub(super) struct Connection {
     pub(super) used: bool,
     /// The last turn has read or written something.
     pub(super) moved: bool,
+    /// The last read took as many bytes as there was room for.
+    filled: bool,
     /// It is in the list of connections that wait for a stream.
     pub(super) parked: bool,
     /// It is in the list of connections about which the application decides later.
@@ -51,6 +53,7 @@ impl Connection {
             full: false,
             used: true,
             moved: false,
+            filled: false,
             parked: false,
             #[cfg(feature = "resource-server")]
             listed: false,
@@ -104,12 +107,19 @@ impl Connection {
         if read && self.wait != WaitFor::Write && !self.read(budget) {
             return false;
         }
-        for _ in 0..ROUNDS {
+        for round in 1..=ROUNDS {
             self.wait = self.wired.serve(host, random);
             self.full &= self.wired.stream().is_some();
             let Ok(emptied) = self.write() else { return false };
             match self.wait {
                 WaitFor::Write if emptied => {}
+                // The socket may hold more of the body: one read for all of it.
+                WaitFor::Read if self.filled && round < ROUNDS && self.wired.reads_body() => {
+                    self.wired.set_waiting(self.socket.waiting());
+                    if !self.read(budget) {
+                        return false;
+                    }
+                }
                 WaitFor::Close if emptied => return false,
                 WaitFor::Shut if emptied && !self.shut => {
                     self.shut = true;
@@ -125,7 +135,8 @@ impl Connection {
     /// Reads once. Returns `false` if the connection is broken.
     fn read(&mut self, budget: &mut Budget) -> bool {
         let space = self.wired.space_in(budget);
-        self.full = space.is_empty();
+        let room = space.len();
+        (self.full, self.filled) = (room == 0, false);
         if self.full {
             return true;
         }
@@ -133,6 +144,7 @@ impl Connection {
             Ok(0) => self.wired.end_of_input(),
             Ok(n) => {
                 self.moved = true;
+                self.filled = n == room;
                 self.wired.filled(n);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}

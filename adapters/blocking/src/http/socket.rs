@@ -77,6 +77,11 @@ impl Socket {
         }
     }
 
+    /// Returns the number of bytes that can be read at once.
+    pub(super) fn waiting(&self) -> usize {
+        rustix::io::ioctl_fionread(self).map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0))
+    }
+
     pub(super) fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(socket) => socket.read(space),

@@ -105,6 +105,9 @@ pub struct Connection<'m, const H: usize = 32> {
     answer: ResponseBuffer<'m>,
     limits: ConnectionLimits,
     stage: Stage,
+    /// The bytes of a body that the caller knows to be there.
+    #[cfg(feature = "alloc")]
+    waiting: usize,
     /// The peer sends no more bytes.
     ended: bool,
     /// No further request is accepted.
@@ -195,6 +198,8 @@ impl<'m, const H: usize> Connection<'m, H> {
             answer: ResponseBuffer::new(output.into()),
             limits,
             stage: Stage::Head,
+            #[cfg(feature = "alloc")]
+            waiting: 0,
             ended: false,
             closing: false,
             refused: None,
@@ -221,7 +226,25 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// Returns the place to read into, so that at most `most` bytes are held: those of the current request and
     /// the bytes after it. It is empty if `most` bytes are held.
     pub fn space_within(&mut self, most: usize) -> &mut [u8] {
-        self.input.space(most)
+        #[cfg(feature = "alloc")]
+        let waiting = core::mem::take(&mut self.waiting);
+        #[cfg(not(feature = "alloc"))]
+        let waiting = 0;
+        self.input.space(most, waiting)
+    }
+
+    /// Returns `true` while the body of a request is being read whose head was admitted.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub const fn reads_body(&self) -> bool {
+        matches!(self.stage, Stage::Body)
+    }
+
+    /// Notes that the peer has sent so many further bytes, as the system says: in a store that grows, the next
+    /// [`space`](Connection::space) has room for those of a body of known length. What a head only promises takes no memory.
+    #[cfg(feature = "alloc")]
+    pub fn set_waiting(&mut self, bytes: usize) {
+        self.waiting = self.input.missing().filter(|_| self.reads_body()).map_or(0, |missing| missing.min(bytes));
     }
 
     /// Returns the limits.

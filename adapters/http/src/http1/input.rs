@@ -69,8 +69,9 @@ impl<'m, const H: usize> Input<'m, H> {
         core::mem::replace(&mut self.store, Store::none())
     }
 
-    /// Returns the place to read into, so that at most `most` bytes are held.
-    pub(crate) fn space(&mut self, most: usize) -> &mut [u8] {
+    /// Returns the place to read into, so that at most `most` bytes are held. A store that grows has room for as many bytes as it
+    /// has had so far, and for `waiting` ones, which the caller knows to be there.
+    pub(crate) fn space(&mut self, most: usize, waiting: usize) -> &mut [u8] {
         let size = self.store.bytes().len();
         if self.end == size || (self.start > self.kept.front() && self.end - self.start <= 64) {
             if self.end == size {
@@ -78,13 +79,21 @@ impl<'m, const H: usize> Input<'m, H> {
             }
             self.close_gaps();
             if self.end == size && size < self.store.limit() {
-                let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
+                let more = self.end.clamp(LEAST, MOST).max(waiting);
+                let wanted = self.end.saturating_add(more).min(self.store.limit());
                 self.store.reach(wanted.min(self.start.saturating_add(most)));
             }
         }
         let bytes = self.store.bytes_mut();
         let to = self.start.saturating_add(most).min(bytes.len());
         bytes.get_mut(self.end..to).unwrap_or(&mut [])
+    }
+
+    /// Returns the number of bytes that the current body lacks; `None` if it is not known.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn missing(&self) -> Option<usize> {
+        let Body::Length(length) = self.body else { return None };
+        self.head.saturating_add(length).checked_sub(self.end.saturating_sub(self.start))
     }
 
     /// Returns the current size of the store in bytes.

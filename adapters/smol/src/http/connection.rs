@@ -176,6 +176,10 @@ impl Connection {
             return Poll::Pending;
         }
         let streams = self.wired.stream().is_some();
+        // The last read took as many bytes as there was room for: one more for all of the body that is there.
+        if !self.drained && self.wired.reads_body() {
+            self.wired.set_waiting(self.socket.waiting());
+        }
         let space = self.wired.space_in(budget);
         if space.is_empty() {
             self.full = streams;

@@ -92,6 +92,19 @@ impl Socket {
         }
     }
 
+    /// Returns the number of bytes that can be read at once; 0 if that is not known.
+    pub(super) fn waiting(&self) -> usize {
+        #[cfg(unix)]
+        let bytes = match self {
+            Socket::Tcp(socket) => rustix::io::ioctl_fionread(socket),
+            Socket::Unix(socket) => rustix::io::ioctl_fionread(socket),
+            Socket::Stream(_) => Ok(0),
+        };
+        #[cfg(not(unix))]
+        let bytes: Result<u64, ()> = Ok(0);
+        bytes.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(0))
+    }
+
     /// Waits for bytes that were not there when it was read last. Ready if only a read can find out.
     pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // The first call may report the event before that read. The second one does not: it watches the socket anew.
