@@ -23,7 +23,7 @@ pub(crate) struct Input<'m> {
     searched: usize,
 }
 
-/// Number of bytes that are read at once where the store grows.
+/// The least and the most bytes that are read at once where the store grows.
 const LEAST: usize = 4096;
 const MOST: usize = 64 * 1024;
 
@@ -41,9 +41,15 @@ impl<'m> Input<'m> {
                 (self.ready, self.from, self.end) = (0..0, 0, end - from);
             }
         }
-        if self.end == self.store.bytes().len() {
-            let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
-            self.store.reach(wanted);
+        let size = self.store.bytes().len();
+        // What a head promises has room for one read: a long body needs few of them, and a promise takes no more than that.
+        let promised = match self.framing {
+            Framing::Length(left) => usize::try_from(left).unwrap_or(MOST).min(MOST),
+            _ => 0,
+        };
+        if self.end == size || promised > size - self.end.min(size) {
+            let more = if self.end == size { self.end.clamp(LEAST, MOST) } else { 0 };
+            self.store.reach(self.end.saturating_add(more.max(promised)).min(self.store.limit()));
         }
         self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut [])
     }
@@ -293,5 +299,36 @@ mod tests {
         assert_eq!(sizes, [4, 8, 16, 32, 64, 128, 192, 200]);
         input.filled(1);
         assert_eq!(input.end, 200 << 10);
+    }
+
+    /// A promise has room for one read; a body that comes at once is read in few.
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn long_bodies_are_read_in_few_reads() {
+        for (length, most) in [(4096, 2), (65_536, 3), (1 << 20, 18)] {
+            let head = std::format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+            let answer = [head.as_bytes(), &std::vec![b'x'; length]].concat();
+            let mut input = Input::new(Store::growing(17 << 20));
+            let (mut rest, mut reads, mut taken) = (&answer[..], 0, 0);
+            while taken < length {
+                let n = input.space().len().min(rest.len());
+                input.space()[..n].copy_from_slice(&rest[..n]);
+                input.filled(n);
+                (rest, reads) = (&rest[n..], reads + 1);
+                if reads == 1 {
+                    assert!(input.head(16 << 10).unwrap().is_some());
+                }
+                let n = input.body(0).unwrap().len();
+                input.take(n);
+                taken += n;
+            }
+            assert!(reads <= most && input.is_over(), "{reads} reads of {length} bytes");
+        }
+        let mut input = Input::new(Store::growing(17 << 20));
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 16000000\r\n\r\n";
+        input.space()[..head.len()].copy_from_slice(head);
+        input.filled(head.len());
+        assert!(input.head(16 << 10).unwrap().is_some());
+        assert!(input.body(0).unwrap().is_empty() && input.space().len() <= MOST);
     }
 }
