@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures servers and clients of this library beside those of others, in turns and in one run: rmcp, sml_mcps, the SDKs for
 # TypeScript and Python, and a floor without any MCP library (benches/src/bin/floor.rs, floor_http.rs). Every answer is checked.
-# A library that cannot be built or installed here is left out, with a word. Some eight minutes once built; the machine should
+# A library that cannot be built or installed here is left out, with a word. Some ten minutes once built; the machine should
 # have nothing else to do. Rates are to be compared within one run only; instructions, allocations and sizes do not move.
 #
 # usage: benches/compare.sh [--page] [--short]     --page writes the tables into docs/benchmarks.md, and their figures into
@@ -78,7 +78,7 @@ note() { printf '%s\t' "${@:1:$#-1}"; printf '%s\n' "${@: -1}"; } >>"$values"
 
 # Servers over HTTP, and over stdio.
 note machine "$(rustc --version | cut -d' ' -f1,2), $(nproc) processors; $rounds x $millis ms for a server, $rounds x $calls calls for a client"
-timeout 420 "$fast/compare" "$rounds" "$millis" "${http[@]}" | sed 's/^/http\t/' >>"$values"
+timeout 600 "$fast/compare" "$rounds" "$millis" "${http[@]}" | sed 's/^/http\t/' >>"$values"
 timeout 300 taskset -c 0 "$scratch/driver" load echo32/1 echo32/64 plain64k/1 "${stdio[@]}" |
   awk -F' *[|] *' 'NR > 2 { print "stdio\t" $2 "\t" $3 "\t" $4 "\t" $5 "\t" $6 "\t" $7 }' >>"$values"
 

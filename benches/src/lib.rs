@@ -32,12 +32,16 @@ pub enum Kind {
     Echo32,
     /// The same under 2026-07-28.
     Modern32,
+    /// 4 KiB of plain text.
+    Plain4k,
     /// 64 KiB of plain text.
     Plain64k,
     /// 64 KiB with an escape every 64 bytes.
     Escaped64k,
     /// 1 MiB of plain text.
     Plain1m,
+    /// 4 KiB of plain text under 2026-07-28.
+    Modern4k,
     /// 64 KiB of plain text under 2026-07-28.
     Modern64k,
     /// 1 MiB of plain text under 2026-07-28.
@@ -59,6 +63,7 @@ pub fn text(kind: Kind, n: u64) -> String {
     let size = match kind {
         Kind::Ping | Kind::List => return String::new(),
         Kind::Echo32 | Kind::Modern32 => 32,
+        Kind::Plain4k | Kind::Modern4k => 4 << 10,
         Kind::Plain64k | Kind::Escaped64k | Kind::Modern64k => 64 << 10,
         Kind::Plain1m | Kind::Modern1m => 1 << 20,
     };
@@ -83,21 +88,23 @@ pub fn id(n: u64) -> u64 {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Ping,
         Kind::List,
         Kind::Echo32,
         Kind::Modern32,
+        Kind::Plain4k,
         Kind::Plain64k,
         Kind::Escaped64k,
         Kind::Plain1m,
+        Kind::Modern4k,
         Kind::Modern64k,
         Kind::Modern1m,
     ];
 
     /// Returns whether it is of 2026-07-28.
     pub const fn is_modern(self) -> bool {
-        matches!(self, Kind::Modern32 | Kind::Modern64k | Kind::Modern1m)
+        matches!(self, Kind::Modern32 | Kind::Modern4k | Kind::Modern64k | Kind::Modern1m)
     }
 
     /// Returns its name on the command line and in tables.
@@ -107,9 +114,11 @@ impl Kind {
             Kind::List => "list",
             Kind::Echo32 => "echo32",
             Kind::Modern32 => "modern32",
+            Kind::Plain4k => "plain4k",
             Kind::Plain64k => "plain64k",
             Kind::Escaped64k => "escaped64k",
             Kind::Plain1m => "plain1m",
+            Kind::Modern4k => "modern4k",
             Kind::Modern64k => "modern64k",
             Kind::Modern1m => "modern1m",
         }

@@ -11,15 +11,22 @@ use mcp_sansio_bench::web::Server;
 use std::process::Command;
 use std::time::Duration;
 
-const LOADS: [(Kind, usize); 10] = [
+const LOADS: [(Kind, usize); 16] = [
     (Kind::Echo32, 1),
     (Kind::Echo32, 16),
     (Kind::Echo32, 64),
     (Kind::Modern32, 1),
     (Kind::Modern32, 16),
     (Kind::Modern32, 64),
+    // One connection is a client that waits for each answer.
+    (Kind::Plain4k, 1),
+    (Kind::Plain4k, 16),
+    (Kind::Modern4k, 1),
+    (Kind::Modern4k, 16),
     (Kind::Plain64k, 1),
+    (Kind::Plain64k, 16),
     (Kind::Modern64k, 1),
+    (Kind::Modern64k, 16),
     (Kind::Plain1m, 1),
     (Kind::Modern1m, 1),
 ];

@@ -8,7 +8,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Serves until `signal` is ready. `last` then waits for the requests in flight; what is left when it is over ends too.
 pub(crate) async fn serve(
@@ -49,11 +48,17 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// Waits for Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C or, on Unix, SIGTERM.
 pub(crate) async fn signalled() -> std::io::Result<()> {
-    let mut terminated = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminated.recv() => Ok(()),
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminated = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminated.recv() => Ok(()),
+        }
     }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
