@@ -158,6 +158,16 @@ impl fmt::Display for AuthorizationError {
             AuthorizationError::Url { member, reason } => {
                 return write!(f, "the URL of {member} is not used: {reason}");
             }
+            // Not the server that the user named: its authorization server wants nobody that it does not know.
+            AuthorizationError::Unavailable {
+                document: Document::Registration,
+                failure: FetchFailure::Status(status @ (401 | 403)),
+            } => {
+                return write!(
+                    f,
+                    "the authorization server registers no clients by itself (status {status}): give the client that it knows"
+                );
+            }
             AuthorizationError::Unavailable { document, failure } => return write!(f, "{document}: {failure}"),
             AuthorizationError::Document { document, member: "" } => {
                 return write!(f, "{document}: the answer is no JSON object");
