@@ -257,7 +257,7 @@ fn a_client_connects_calls_and_gives_up_in_time() {
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
     let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
     let mut slots = [PendingRequest::FREE; 2];
-    let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(1_000);
+    let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(3_000);
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect();
