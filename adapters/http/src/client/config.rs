@@ -42,7 +42,8 @@ pub struct HttpClientConfig {
     pub reply_time: Millis,
     /// Time for the rest of a body, so that its connection can be used again. Default: 500 milliseconds.
     pub drain_time: Millis,
-    /// The least time before a stream is resumed; a server may ask for more by `retry`, up to an hour. Default: 1 second.
+    /// The least time before a stream is resumed. A server may ask for another time by `retry`, from a tenth of a second to an
+    /// hour; for less than this only after a stream that brought a message. Default: 1 second.
     pub retry_time: Millis,
     /// The longest time before a stream is resumed: each stream that brought no message doubles the time. Default: 48
     /// seconds, which is a minute with the [spread](mcp_sansio::time::jittered).

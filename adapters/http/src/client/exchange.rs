@@ -18,6 +18,8 @@ use super::{ListenState, head};
 
 /// The longest time before a stream is resumed that a server may ask for: an hour.
 const RETRY_MOST: Millis = 3_600_000;
+/// The least one: a tenth of a second.
+const RETRY_LEAST: Millis = 100;
 
 /// The state of an exchange. Only this file changes it.
 // With a tag of its own: each turn looks at all slots, and a tag within a field takes ten times as long to read.
@@ -841,8 +843,11 @@ impl<'m> ExchangeSlot<'m> {
         let factor = 1u64.checked_shl(u32::from(self.task.pauses)).unwrap_or(u64::MAX);
         // `Retry-After`, of a server that has no stream now.
         let after = Millis::from(self.retry_after.take().unwrap_or(0)).saturating_mul(1_000).min(RETRY_MOST);
-        let wait = first.saturating_mul(factor).min(most.max(first)).max(after);
-        let wait = jittered(wait, origin.seed, origin.now);
+        let wait = match self.decoder.retry() {
+            // The first time as the server asks: it may close each stream to be polled.
+            Some(asked) if self.task.pauses == 0 => Millis::from(asked).clamp(RETRY_LEAST, RETRY_MOST).max(after),
+            _ => jittered(first.saturating_mul(factor).min(most.max(first)).max(after), origin.seed, origin.now),
+        };
         self.task.tries = self.task.tries.saturating_add(1);
         self.task.pauses = self.task.pauses.saturating_add(1);
         (self.task.resume, self.task.retried) = (true, false);

@@ -46,7 +46,7 @@ fn a_legacy_session_from_its_opening_to_its_end() {
         // The stream breaks and is resumed after the last event.
         bench.close(get);
         assert_eq!(bench.remote.listening(), ListenState::Opening);
-        bench.wait(999);
+        bench.wait(99);
         assert!(bench.sent[get].is_none());
         bench.wait(1);
         assert!(bench.received(get).contains("\r\nLast-Event-ID: 8\r\n"));
