@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20450,
-    "code lines, http": 12600,
-    "code lines, published": 57100,
-    "public functions": 1950,
-    "public types": 414,
-    "feature entries": 67,
-    "cfgs": 790,
-    "tracked files": 10830,
-    "words for users": 40200,
+    "code lines, core": 20346,
+    "code lines, http": 12537,
+    "code lines, published": 56989,
+    "public functions": 1938,
+    "public types": 412,
+    "feature entries": 65,
+    "cfgs": 788,
+    "tracked files": 10821,
+    "words for users": 40177,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
