@@ -158,7 +158,7 @@ impl fmt::Display for AuthorizationError {
             AuthorizationError::Url { member, reason } => {
                 return write!(f, "the URL of {member} is not used: {reason}");
             }
-            // Not the server that the user named: its authorization server wants nobody that it does not know.
+            // The user named another server: its authorization server takes known clients only.
             AuthorizationError::Unavailable {
                 document: Document::Registration,
                 failure: FetchFailure::Status(status @ (401 | 403)),

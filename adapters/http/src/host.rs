@@ -249,7 +249,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         self.connection.reads_body()
     }
 
-    /// Notes that the socket holds so many bytes, see [`Connection::set_waiting`].
+    /// Notes that the socket holds `bytes` more, see [`Connection::set_waiting`].
     #[cfg(feature = "alloc")]
     pub fn set_waiting(&mut self, bytes: usize) {
         self.connection.set_waiting(bytes);

@@ -240,7 +240,7 @@ impl<'m, const H: usize> Connection<'m, H> {
         matches!(self.stage, Stage::Body)
     }
 
-    /// Notes that the peer has sent so many further bytes, as the system says: in a store that grows, the next
+    /// Notes that the peer has sent `bytes` more, as the system says: in a store that grows, the next
     /// [`space`](Connection::space) has room for those of a body of known length. What a head only promises takes no memory.
     #[cfg(feature = "alloc")]
     pub fn set_waiting(&mut self, bytes: usize) {

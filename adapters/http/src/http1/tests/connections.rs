@@ -541,7 +541,7 @@ fn a_connection_with_pending_bytes_is_not_idle() {
     assert_eq!(connection.next_deadline(), None);
 }
 
-/// What a head promises takes no memory; what is there is read at once.
+/// A promise of a head takes no memory; the bytes that are there are read at once.
 #[test]
 fn a_long_body_is_read_in_few_reads() {
     let body = 64 * 1024;
