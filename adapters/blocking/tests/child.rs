@@ -3,6 +3,8 @@
 #![cfg(all(feature = "client", unix))]
 
 mod common;
+#[path = "../../../tests/remote/restarting.rs"]
+mod restarting;
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -17,9 +19,10 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::Serve;
 use mcp_sansio_blocking::client::{
-    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, OwnedResult,
-    PageLimits, Stderr, StopSignal,
+    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, PageLimits,
+    Stderr, StopSignal,
 };
+use restarting::{folder, process, program, runs};
 
 /// A correct server: this program runs it when [`own_server`] starts it.
 #[test]
@@ -122,36 +125,6 @@ fn questions() {
         drop(client);
         assert_eq!(asked, 1);
     }
-}
-
-/// Writes a program whose process says its number in each answer, ends at the tool `end`, and hangs at `hang`. It does not start
-/// beside an older process of its own.
-fn program(folder: &std::path::Path) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let program = folder.join("server");
-    let script = r#"#!/bin/sh
-cd "${0%/*}"
-if [ -e running ] && kill -0 "$(cat running)" 2>/dev/null; then exit 9; fi
-echo $$ >running
-while read -r line; do
-    case $line in *'"end"'*) exit 3 ;; *'"hang"'*) exec sleep 60 ;; *'"id"'*) ;; *) continue ;; esac
-    id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-    echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","capabilities":{"tools":{}},"supportedVersions":["2026-07-28"],"process":'$$'}}'
-done
-"#;
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    program
-}
-
-fn folder(name: &str) -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("mcp-restart-blocking-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn process(answer: &OwnedResult) -> u64 {
-    answer.raw().get("process").and_then(|process| process.u64()).unwrap()
 }
 
 fn restarted(folder: &std::path::Path) -> Client<'static, Child<'static>, Ignore> {
@@ -666,17 +639,11 @@ fn a_wrapper_is_stopped_with_its_server() {
         }
     };
     soon(|| client.close().unwrap());
-    let gone = || !std::path::Path::new(&format!("/proc/{server}/cmdline")).exists() || is_zombie(&server);
     let begun = Instant::now();
-    while !gone() {
+    while runs(&server) {
         assert!(begun.elapsed() < Duration::from_secs(5), "the process {server} is still there");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn is_zombie(process: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
 }
 
 /// A client that was closed starts nothing again, and its error says so.

@@ -25,12 +25,15 @@ use mcp_sansio_smol::client::{
     OwnedResult, PageLimits, Stderr, StopSignal, StreamTransport, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::{Serve, channel};
+use restarting::{folder, process, program, runs};
 use smol::future::FutureExt;
 use smol::io::{AsyncRead, AsyncWrite};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
 mod common;
+#[path = "../../../tests/remote/restarting.rs"]
+mod restarting;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
 
@@ -799,36 +802,6 @@ fn the_rest_of_a_probe_goes_to_no_other_process() {
     });
 }
 
-/// Writes a program whose process says its number in each answer, ends at the tool `end`, and hangs at `hang`. It does not start
-/// beside an older process of its own.
-fn program(folder: &std::path::Path) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let program = folder.join("server");
-    let script = r#"#!/bin/sh
-cd "${0%/*}"
-if [ -e running ] && kill -0 "$(cat running)" 2>/dev/null; then exit 9; fi
-echo $$ >running
-while read -r line; do
-    case $line in *'"end"'*) exit 3 ;; *'"hang"'*) exec sleep 60 ;; *'"id"'*) ;; *) continue ;; esac
-    id=$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
-    echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","capabilities":{"tools":{}},"supportedVersions":["2026-07-28"],"process":'$$'}}'
-done
-"#;
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    program
-}
-
-fn folder(name: &str) -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("mcp-restart-smol-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn process(answer: &OwnedResult) -> u64 {
-    answer.raw().get("process").and_then(|process| process.u64()).unwrap()
-}
-
 #[test]
 fn a_server_that_has_ended_is_started_again() {
     let folder = folder("ended");
@@ -992,11 +965,7 @@ fn a_wrapper_is_stopped_with_its_server() {
         std::fs::remove_file(&file).unwrap();
         client.close().await.unwrap();
         let begun = Instant::now();
-        let runs = || {
-            let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
-            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-        };
-        while runs() {
+        while runs(&server) {
             assert!(begun.elapsed() < Duration::from_secs(5), "the process {server} is still there");
             smol::Timer::after(Duration::from_millis(10)).await;
         }

@@ -1,5 +1,8 @@
 //! Our client talks to the example, and to a nested mount, over sockets.
 
+#[path = "../../../tests/remote/ending.rs"]
+mod ending;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -57,29 +60,11 @@ fn a_half_closed_call_is_answered_while_the_program_ends() {
     half.write_all(b"POST /mcp HT").unwrap();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let mut call = TcpStream::connect(address).unwrap();
-    call.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let head = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: count";
     write!(call, "POST /mcp HTTP/1.1\r\nHost: {address}\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
         .unwrap();
     call.shutdown(std::net::Shutdown::Write).unwrap();
-    // Its answer has begun.
-    let mut answer = [0; 12];
-    call.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 200");
-    let id = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    let mut rest = String::new();
-    call.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("\"three\""), "{rest}");
-    let begun = Instant::now();
-    let ended = loop {
-        match running.0.try_wait().unwrap() {
-            Some(status) => break status,
-            None => assert!(begun.elapsed() < Duration::from_secs(5), "it has not ended"),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    assert!(ended.success(), "{ended}");
+    ending::is_answered_to_its_end(call, &mut running.0);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Starts the example and sends it requests over a socket.
 
+#[path = "../../../tests/remote/ending.rs"]
+mod ending;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 struct Running(Child);
 
@@ -60,7 +63,6 @@ fn a_half_closed_call_is_answered_while_the_program_ends() {
     let opened = ask(&address, "POST /mcp", "", INITIALIZE);
     let session = opened.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id: ")).unwrap();
     let mut call = TcpStream::connect(&address).unwrap();
-    call.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let head = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
     let length = COUNT.len();
     write!(
@@ -69,23 +71,7 @@ fn a_half_closed_call_is_answered_while_the_program_ends() {
     )
     .unwrap();
     call.shutdown(Shutdown::Write).unwrap();
-    let mut answer = [0; 12];
-    call.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 200");
-    let id = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    let mut rest = String::new();
-    call.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("\"three\""), "{rest}");
-    let begun = Instant::now();
-    let ended = loop {
-        match running.0.try_wait().unwrap() {
-            Some(status) => break status,
-            None => assert!(begun.elapsed() < Duration::from_secs(5), "it has not ended"),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    assert!(ended.success(), "{ended}");
+    ending::is_answered_to_its_end(call, &mut running.0);
 }
 
 #[test]
