@@ -13,7 +13,7 @@ use mcp_sansio::sink::Sink;
 use mcp_sansio_http::client::Url;
 use sha2::{Digest, Sha256};
 
-use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, member, sign};
+use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, hash_text, member, sign};
 use crate::pkce::sha256_base64url;
 use crate::time::UnixSeconds;
 
@@ -331,10 +331,7 @@ impl<'m> ReplayTable<'m> {
     ) -> Result<(), ProofError> {
         let mut hash = Sha256::new();
         hash.update(thumbprint);
-        for character in id.chars() {
-            let character = character.map_err(|_| ProofError::Claims)?;
-            hash.update(character.encode_utf8(&mut [0; 4]).as_bytes());
-        }
+        hash_text(&mut hash, id).map_err(|_| ProofError::Claims)?;
         let digest: [u8; 32] = hash.finalize().into();
         let hash = *digest.first_chunk().unwrap_or(&[0; 16]);
         // An entry in its last second still counts, hence the comparison of `find_free` below.

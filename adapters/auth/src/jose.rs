@@ -9,7 +9,7 @@ use core::fmt;
 
 use mcp_sansio::FullError;
 use mcp_sansio::json::write::{base64url, decode_base64url, escape, unsigned};
-use mcp_sansio::json::{JsonKind, ParseError, Raw, Text};
+use mcp_sansio::json::{DecodeError, JsonKind, ParseError, Raw, Text};
 use mcp_sansio::sink::Sink;
 use sha2::{Digest, Sha256};
 
@@ -481,6 +481,17 @@ impl<'k> Jwks<'k> {
             is_named && key.fits(algorithm)
         })
     }
+}
+
+/// Adds a text to a hash as it is when decoded, so that its escapes do not count.
+///
+/// # Errors
+/// [`DecodeError`] if it has a lone surrogate. The hash is of no use then.
+pub(crate) fn hash_text(hash: &mut Sha256, text: &Text<'_>) -> Result<(), DecodeError> {
+    for character in text.chars() {
+        hash.update(character?.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    Ok(())
 }
 
 /// Reads a `NumericDate`: seconds since 1970, without the digits behind the point. `None` for anything else, also for

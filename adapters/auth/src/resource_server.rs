@@ -54,7 +54,7 @@ use sha2::{Digest, Sha256};
 
 use crate::dpop::{Nonces, ProofCheck, ProofError, ReplayTable, bound_thumbprint};
 use crate::form::FormWriter;
-use crate::jose::{Jwks, Jws, JwsError, Verifier, numeric_date};
+use crate::jose::{Jwks, Jws, JwsError, Verifier, hash_text, numeric_date};
 use crate::pkce::Base64Of32;
 use crate::time::UnixSeconds;
 
@@ -86,11 +86,9 @@ impl<'h> PresentedToken<'h> {
         if head.query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token="))) {
             return Err(TokenError::Malformed);
         }
-        let (mut lines, mut value) = (0, &b""[..]);
-        head.headers.each("authorization", &mut |line| (lines, value) = (lines + 1, line));
-        let value = match lines {
-            0 => return Err(TokenError::Missing),
-            1 => core::str::from_utf8(value).map_err(|_| TokenError::Malformed)?.trim_ascii(),
+        let value = match head.lines("authorization") {
+            (0, _) => return Err(TokenError::Missing),
+            (1, value) => core::str::from_utf8(value).map_err(|_| TokenError::Malformed)?.trim_ascii(),
             _ => return Err(TokenError::Malformed),
         };
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
@@ -104,11 +102,11 @@ impl<'h> PresentedToken<'h> {
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)) {
             return Err(TokenError::Malformed);
         }
-        let (mut lines, mut proof) = (0, &b""[..]);
-        head.headers.each("dpop", &mut |line| (lines, proof) = (lines + 1, line));
-        let proof = match lines {
-            0 => Err(ProofError::Missing),
-            1 => core::str::from_utf8(proof).map(str::trim_ascii).map_err(|_| ProofError::Jws(JwsError::Malformed)),
+        let proof = match head.lines("dpop") {
+            (0, _) => Err(ProofError::Missing),
+            (1, proof) => {
+                core::str::from_utf8(proof).map(str::trim_ascii).map_err(|_| ProofError::Jws(JwsError::Malformed))
+            }
             _ => Err(ProofError::Several),
         };
         Ok(PresentedToken { scheme, token, proof })
@@ -582,9 +580,7 @@ impl<'s> AccessToken<'s> {
             match self.claims.get(name) {
                 None => hash.update([0xfe]),
                 Some(value) => {
-                    for character in value.text()?.chars() {
-                        hash.update(character.ok()?.encode_utf8(&mut [0; 4]).as_bytes());
-                    }
+                    hash_text(&mut hash, &value.text()?).ok()?;
                     hash.update([0xff]);
                 }
             }

@@ -1,5 +1,5 @@
-//! Several processes of one server behind a proxy, over [Redis](https://redis.io) 7.0 or later: what one process does and the
-//! clients of the others have to hear of.
+//! Several processes of one server behind a proxy, over [Redis](https://redis.io) 7.0 or later: changes, ends of sessions and
+//! last states of tasks reach the clients of all.
 //!
 //! ```no_run
 //! use mcp_sansio_fleet::{FleetOptions, RedisFleet};

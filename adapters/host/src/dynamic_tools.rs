@@ -216,7 +216,7 @@ impl<S> OwnedTools<S> {
         self.replace(|known| known == name, []) > 0
     }
 
-    /// Removes the tools whose names `is_old` accepts, and adds others, in one step: no list shows a state in between. A tool
+    /// Removes the tools whose names `is_old` accepts, and adds others, in one step: a list shows all of it or nothing. A tool
     /// that another thread adds meanwhile stays. Returns the number of tools that were removed.
     pub fn replace(
         &self,

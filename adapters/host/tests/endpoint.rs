@@ -231,7 +231,7 @@ fn an_answer_waits_while_less_than_half_of_its_stream_is_free() {
     assert!(!is_crowded(&mut web));
 }
 
-/// Two endpoints, with the same requests: what is said for a request of the other one is dropped.
+/// Two endpoints with the same requests: answers with a token of the other endpoint are dropped.
 #[test]
 fn an_endpoint_refuses_the_tokens_of_another_one() {
     let [mut web, mut other] = [(); 2].map(|()| Web::new(EndpointLimits::default()));

@@ -44,7 +44,7 @@ pub trait Transport<'m> {
         false
     }
 
-    /// Returns whether messages can come that the server sends by itself: over HTTP it may have refused the stream for them.
+    /// Returns `false` if the server's own requests and notifications cannot arrive: over HTTP it may have refused their GET stream.
     fn hears_server(&self) -> bool {
         true
     }

@@ -583,12 +583,13 @@ impl<'m> ExchangeSlot<'m> {
     /// Decides the use of the body.
     fn on_answer(&mut self, reply: &Reply, wire: Wire, origin: &mut OriginState<'_>) {
         let good = (200..300).contains(&reply.status);
+        let is_busy = reply.status >= 500 || reply.status == 429;
         let streams = good && reply.content == Content::Stream && reply.status != 204;
         let empty = reply.framing == Framing::None || matches!(reply.status, 202 | 204 | 205);
         (self.kept, self.task.challenges) = (0, 0);
         let part = match self.task.purpose {
             Purpose::Request if self.task.resume && !streams => {
-                return if reply.status >= 500 || reply.status == 429 {
+                return if is_busy {
                     self.resume_later(FailureReason::Broken, origin)
                 } else {
                     self.fail(FailureReason::Broken)
@@ -614,9 +615,7 @@ impl<'m> ExchangeSlot<'m> {
             Purpose::EndSession => Part::Skip,
             Purpose::Request | Purpose::OneWay => Part::Error,
             Purpose::Listen | Purpose::SseStream if streams => Part::Stream,
-            Purpose::Listen if reply.status >= 500 || reply.status == 429 => {
-                return self.resume_later(FailureReason::Broken, origin);
-            }
+            Purpose::Listen if is_busy => return self.resume_later(FailureReason::Broken, origin),
             Purpose::Listen | Purpose::SseStream => {
                 let why = match good {
                     true if !reply.coding.is_empty() => FailureReason::ContentEncoding,
@@ -837,17 +836,7 @@ impl<'m> ExchangeSlot<'m> {
         if !can || self.task.tries >= origin.config.tries {
             return self.give_way(why, origin);
         }
-        let (least, most) = (origin.config.retry_time, origin.config.retry_most);
-        // A server may ask for any time, also for none, and close each stream at once.
-        let first = self.decoder.retry().map_or(least, |asked| Millis::from(asked).clamp(least, RETRY_MOST.max(least)));
-        let factor = 1u64.checked_shl(u32::from(self.task.pauses)).unwrap_or(u64::MAX);
-        // `Retry-After`, of a server that has no stream now.
-        let after = Millis::from(self.retry_after.take().unwrap_or(0)).saturating_mul(1_000).min(RETRY_MOST);
-        let wait = match self.decoder.retry() {
-            // The first time as the server asks: it may close each stream to be polled.
-            Some(asked) if self.task.pauses == 0 => Millis::from(asked).clamp(RETRY_LEAST, RETRY_MOST).max(after),
-            _ => jittered(first.saturating_mul(factor).min(most.max(first)).max(after), origin.seed, origin.now),
-        };
+        let wait = self.pause(origin);
         self.task.tries = self.task.tries.saturating_add(1);
         self.task.pauses = self.task.pauses.saturating_add(1);
         (self.task.resume, self.task.retried) = (true, false);
@@ -856,6 +845,21 @@ impl<'m> ExchangeSlot<'m> {
         }
         self.enter(State::Backoff);
         self.deadline = Some(origin.now.saturating_add(wait));
+    }
+
+    /// Returns the time until the stream is opened again. A server may ask for any time, also for none, and close each stream at
+    /// once: the first time is as it asks, since it may want to be polled; each one after a stream without a message is longer.
+    fn pause(&mut self, origin: &OriginState<'_>) -> Millis {
+        // `Retry-After`, of a server that has no stream now.
+        let after = Millis::from(self.retry_after.take().unwrap_or(0)).saturating_mul(1_000).min(RETRY_MOST);
+        let asked = self.decoder.retry().map(Millis::from);
+        if let Some(asked) = asked.filter(|_| self.task.pauses == 0) {
+            return asked.clamp(RETRY_LEAST, RETRY_MOST).max(after);
+        }
+        let (least, most) = (origin.config.retry_time, origin.config.retry_most);
+        let first = asked.unwrap_or(least).clamp(least, RETRY_MOST.max(least));
+        let factor = 1u64.checked_shl(u32::from(self.task.pauses)).unwrap_or(u64::MAX);
+        jittered(first.saturating_mul(factor).min(most.max(first)).max(after), origin.seed, origin.now)
     }
 
     /// Ends without an answer, as the purpose requires, and closes the connection.
@@ -1119,8 +1123,13 @@ impl<'m> ExchangeSlot<'m> {
             }
             State::Over { end: End::Response, .. } => HttpClientEvent::Message { request, bytes: self.kept() },
             State::Over { end: End::Failed(why), .. } => {
-                use FailureReason as Why;
-                let tells = matches!(why, Why::Status { .. } | Why::Redirect(_) | Why::Garbage | Why::ContentEncoding);
+                let tells = matches!(
+                    why,
+                    FailureReason::Status { .. }
+                        | FailureReason::Redirect(_)
+                        | FailureReason::Garbage
+                        | FailureReason::ContentEncoding
+                );
                 HttpClientEvent::Failed { request, why, detail: if tells { text(self.kept()) } else { "" } }
             }
             State::Over { end: End::SessionEnded, .. } => HttpClientEvent::Ended,

@@ -539,8 +539,9 @@ impl<'m> HttpClient<'m> {
         legacy && (self.port.remote.listening() == ListenState::Opening || !self.port.remote.is_idle())
     }
 
-    /// Returns `false` if nothing can come that the server sends by itself: up to 2025-11-25 it has refused the stream for that, or
-    /// the [configuration](super::HttpClientConfig::listen) wants none. Under 2026-07-28 each listen has a stream of its own.
+    /// Returns `false` if the server's own requests and notifications cannot arrive. Up to 2025-11-25 they come on a GET stream, which
+    /// the server may refuse and the [configuration](super::HttpClientConfig::listen) may not want. Under 2026-07-28 each listen has
+    /// a stream of its own.
     #[must_use]
     pub fn hears_server(&self) -> bool {
         let remote = &self.port.remote;

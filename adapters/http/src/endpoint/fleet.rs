@@ -1,4 +1,4 @@
-//! The other processes that serve the same clients: what they have to hear of this one, and what this one hears of them.
+//! The other processes that serve the same clients: changes and ends of sessions go to them, and come from them.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ pub trait Fleet: fmt::Debug + Send {
     fn publish(&mut self, change: ServerChange<'_>);
 
     /// Ends a session at all other processes ([`Endpoint::end_session_here`]), also at those that start later, until its id is over.
-    /// It has ended; or this process alone knows of its stream, its subscriptions or its log level.
+    /// Called when the session has ended, and when it gets a stream, a subscription or a log level, which this process alone knows.
     fn end_session(&mut self, session: &[u8; 16], until: Millis);
 }
 

@@ -222,6 +222,14 @@ impl<'h> RequestHead<'h> {
         field
     }
 
+    /// Returns the number of lines of a header, and the value of the last one: a header that decides something must come once.
+    #[must_use]
+    pub fn lines(&self, name: &str) -> (usize, &'h [u8]) {
+        let mut found = (0_usize, &b""[..]);
+        self.headers.each(name, &mut |value| found = (found.0.saturating_add(1), value));
+        found
+    }
+
     /// Returns the token of the only `Authorization` header, if its scheme is `Bearer`, in any case
     /// ([RFC 6750](https://www.rfc-editor.org/rfc/rfc6750)). `None` without one, with several, and for other schemes. The
     /// caller compares it with the token it expects in constant time, or checks its signature.
@@ -234,9 +242,8 @@ impl<'h> RequestHead<'h> {
     /// ```
     #[must_use]
     pub fn bearer(&self) -> Option<&'h str> {
-        let (mut lines, mut value) = (0_usize, &b""[..]);
-        self.headers.each("authorization", &mut |line| (lines, value) = (lines.saturating_add(1), line));
-        let value = core::str::from_utf8(value).ok().filter(|_| lines == 1)?;
+        let (1, value) = self.lines("authorization") else { return None };
+        let value = core::str::from_utf8(value).ok()?;
         let (scheme, token) = value.trim_ascii().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_ascii())
     }

@@ -171,7 +171,7 @@ fn a_broken_stream_is_resumed() {
     });
 }
 
-/// Only tries without an event count. Streams that bring no message are rare all the same, also if the server wants none of that: a
+/// Only tries without an event count. The waits between streams without a message grow all the same, whatever `retry` asks for; a
 /// message makes the next wait short again.
 #[test]
 fn a_stream_that_brings_an_event_each_time_is_resumed_again_and_again() {
