@@ -18,13 +18,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 20346,
-    "code lines, http": 12537,
-    "code lines, published": 56989,
-    "public functions": 1938,
+    "code lines, http": 12550,
+    "code lines, published": 57001,
+    "public functions": 1939,
     "public types": 412,
     "feature entries": 65,
     "cfgs": 788,
-    "tracked files": 10821,
+    "tracked files": 10823,
     "words for users": 40177,
 }
 
