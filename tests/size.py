@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 20346,
-    "code lines, http": 12550,
-    "code lines, published": 57001,
-    "public functions": 1939,
+    "code lines, http": 12570,
+    "code lines, published": 57033,
+    "public functions": 1940,
     "public types": 412,
     "feature entries": 65,
-    "cfgs": 788,
+    "cfgs": 792,
     "tracked files": 10823,
-    "words for users": 40177,
+    "words for users": 40207,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

@@ -26,6 +26,9 @@ pub struct HttpConnection<'m, const H: usize = 32> {
     /// A request may wait for the stream of its session.
     #[cfg(feature = "alloc")]
     waits_for_streams: bool,
+    /// It was served since the last call of `release_if_idle`.
+    #[cfg(feature = "alloc")]
+    used: bool,
 }
 
 /// A limit of memory for all connections together: bytes of received requests (see [`HttpConnection::space_in`]) and of
@@ -45,6 +48,12 @@ struct Total {
 impl Total {
     const fn recount(&mut self, before: usize, now: usize) {
         self.used = self.used.saturating_sub(before).saturating_add(now);
+    }
+
+    /// Returns how many bytes a connection may keep between its requests.
+    const fn keeps(&self) -> usize {
+        let share = self.limit / 64;
+        if share > KEPT && self.used <= self.limit / 2 { share } else { KEPT }
     }
 }
 
@@ -193,6 +202,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             output: 0,
             #[cfg(feature = "alloc")]
             waits_for_streams: false,
+            #[cfg(feature = "alloc")]
+            used: false,
         }
     }
 
@@ -255,17 +266,31 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         self.connection.set_waiting(bytes);
     }
 
-    /// Gives unused memory back. Call it for connections that are idle or carry a stream.
+    /// Gives unused memory back. Call it for connections that carry a stream.
     pub fn release(&mut self, budget: &mut Budget) {
         self.connection.release();
         self.count(budget);
     }
 
+    /// Gives unused memory back if the connection was not [served](HttpConnection::serve) since the last call, and returns
+    /// whether it was. Call it for all connections from time to time.
+    #[cfg(feature = "alloc")]
+    pub fn release_if_idle(&mut self, budget: &mut Budget) -> bool {
+        let used = core::mem::take(&mut self.used);
+        if !used {
+            self.release(budget);
+        }
+        used
+    }
+
     /// Counts the memory of the connection in the budget, and gives back the memory of a large request or answer
     /// that was handled or sent. Call it after [`serve`](HttpConnection::serve) and writing, then check whether the budget
     /// [is exceeded](Budget::is_exceeded).
+    ///
+    /// While at most half of a total is used, a connection keeps up to a 64th of it for its next request, or answer; beyond that
+    /// 80 KiB. [`release_if_idle`](HttpConnection::release_if_idle) takes it back.
     pub fn trim(&mut self, budget: &mut Budget) {
-        if self.counted > KEPT || self.connection.output_size() > KEPT {
+        if self.counted > budget.input.keeps() || self.connection.output_size() > budget.output.keeps() {
             self.connection.release();
         }
         self.count(budget);
@@ -341,6 +366,10 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         host: &mut ServeContext<'_, '_, '_, S, B>,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> WaitFor {
+        #[cfg(feature = "alloc")]
+        {
+            self.used = true;
+        }
         let mut requests = 0;
         loop {
             let step = self.connection.step(host.now);
@@ -477,8 +506,9 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     }
 }
 
-/// Number of bytes of input that a connection keeps between requests, until it is [released](HttpConnection::release).
-/// A body of 64 KiB with its head stays, so a client that sends one after the other costs no allocation.
+/// Number of bytes that a connection keeps between requests while memory is scarce, until it is
+/// [released](HttpConnection::release). A body of 64 KiB with its head stays, so a client that sends one after the other
+/// costs no allocation.
 const KEPT: usize = 80 * 1024;
 /// Number of requests served before bytes are written.
 const AT_ONCE: usize = 16;
@@ -576,6 +606,38 @@ mod tests {
         one.pay_back(&mut budget);
         other.pay_back(&mut budget);
         assert_eq!(budget.used(), 0);
+    }
+
+    /// A large body costs no allocation when it comes again. Where memory is scarce, little is kept, and nothing while idle.
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn a_connection_keeps_a_share_for_its_next_request() {
+        use mcp_sansio::memory::Store;
+        let total = 64 * 4 * KEPT;
+        for (elsewhere, size, is_kept) in [
+            (0, 2 * KEPT, true),
+            (0, 4 * KEPT, true),
+            (0, 4 * KEPT + 1, false),
+            (total / 2 - 2 * KEPT, 2 * KEPT, true),
+            (total / 2 - 2 * KEPT + 1, 2 * KEPT, false),
+            (total - KEPT, KEPT, true),
+        ] {
+            let mut budget = Budget::new(total);
+            budget.input.recount(0, elsewhere);
+            let mut connection: HttpConnection<'_> =
+                HttpConnection::new(Store::growing(size), Store::growing(1_000), ConnectionLimits::DEFAULT);
+            while connection.connection().input_size() < size {
+                let n = connection.space_in(&mut budget).len();
+                connection.filled(n);
+            }
+            connection.connection().refuse(Status::BAD_REQUEST);
+            let _ = connection.connection().step(0);
+            connection.trim(&mut budget);
+            let kept = if is_kept { size } else { 0 };
+            assert_eq!(budget.used(), elsewhere + kept, "{elsewhere} {size}");
+            assert!(!connection.release_if_idle(&mut budget));
+            assert_eq!(budget.used(), elsewhere);
+        }
     }
 
     #[test]

@@ -199,10 +199,10 @@ fn little_is_taken_behind_an_open_stream() {
     let mut site = Site::new(EndpointConfig::DEFAULT, usize::MAX);
     let session = site.open();
     let mut client = Client::new();
-    // After a large request, its memory is released.
+    // After a large request, its memory is kept for the next one. Behind a stream, a driver releases it.
     let large = post(&session, &format!("{}{PING}", " ".repeat(LARGE)));
     assert_eq!(site.feed(&mut client, large.as_bytes(), 9999), large.len());
-    assert!(client.memory() <= 64 * 1024, "{}", client.memory());
+    assert!(client.memory() > LARGE, "{}", client.memory());
     let get = format!("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{session}\r\n");
     site.feed(&mut client, get.as_bytes(), usize::MAX);
     assert!(client.wired.stream().is_some());

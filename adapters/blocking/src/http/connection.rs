@@ -26,8 +26,6 @@ pub(super) struct Connection {
     pub(super) stream: Option<StreamId>,
     /// The buffer has no room for input.
     full: bool,
-    /// The connection has had a turn since the last sweep of idle buffers.
-    pub(super) used: bool,
     /// The last turn has read or written something.
     pub(super) moved: bool,
     /// The last read took as many bytes as there was room for.
@@ -51,7 +49,6 @@ impl Connection {
             wants: Wants::Read,
             stream: None,
             full: false,
-            used: true,
             moved: false,
             filled: false,
             parked: false,

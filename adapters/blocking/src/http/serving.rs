@@ -431,7 +431,6 @@ impl<'a, S> Serving<'a, S> {
         if let Some(deadline) = connection.wired.next_deadline() {
             self.soonest = self.soonest.min(deadline);
         }
-        connection.used = true;
         if connection.waits_for_stream() && !std::mem::replace(&mut connection.parked, true) {
             self.parked.push(slot);
         }
@@ -527,11 +526,9 @@ impl<'a, S> Serving<'a, S> {
     fn give_back(&mut self, now: Millis) {
         self.sweep = Millis::MAX;
         for connection in self.connections.iter_mut().flatten() {
-            match connection.used {
-                true => self.sweep = now + SWEEP,
-                false => connection.wired.release(&mut self.budget),
+            if connection.wired.release_if_idle(&mut self.budget) {
+                self.sweep = now + SWEEP;
             }
-            connection.used = false;
         }
     }
 
@@ -888,19 +885,34 @@ mod tests {
         });
         // A large request that was answered, and what has opened a stream.
         with_one_connection(|serving, mut client| {
-            let (length, part) = (200_000, [b' '; 10_000]);
-            write!(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n").unwrap();
-            for _ in 0..length / part.len() {
-                client.write_all(&part).unwrap();
-                serving.turn(0, true);
-            }
-            assert!(received(&mut client).starts_with("HTTP/1.1 4"));
-            assert!(serving.budget.used() < 100_000, "{}", serving.budget.used());
+            send_large(serving, &mut client);
+            assert!(serving.budget.used() >= LARGE, "it is kept for the next one");
             client.write_all(STREAM).unwrap();
             serving.turn(0, true);
             assert!(received(&mut client).contains("event: endpoint"));
             assert_eq!(serving.budget.used(), 0);
         });
+        // Where memory is scarce.
+        with_server(
+            |server| server.options(HttpServerOptions::new().input_total(2 * LARGE)),
+            |serving| {
+                let mut client = connect(serving);
+                send_large(serving, &mut client);
+                assert!(serving.budget.used() < LARGE / 2, "{}", serving.budget.used());
+            },
+        );
+    }
+
+    const LARGE: usize = 200_000;
+
+    /// Sends a request of `LARGE` bytes, and receives its answer.
+    fn send_large(serving: &mut Serving<'_, ()>, client: &mut UnixStream) {
+        write!(client, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {LARGE}\r\n\r\n").unwrap();
+        for part in vec![b' '; LARGE].chunks(10_000) {
+            client.write_all(part).unwrap();
+            serving.turn(0, true);
+        }
+        assert!(received(client).starts_with("HTTP/1.1 4"));
     }
 
     #[test]
@@ -957,10 +969,11 @@ mod tests {
             let stream = serving.connections[0].as_ref().and_then(|connection| connection.stream).unwrap();
             let filled = fill(serving);
             assert!(serving.write_streams(7).is_some());
-            serving.connections[0].as_mut().unwrap().used = false;
+            serving.give_back(7);
             serving.streams.push(stream);
             assert_eq!(serving.write_streams(7), None);
-            assert!(!serving.connections[0].as_ref().unwrap().used, "it has had a turn");
+            serving.give_back(7);
+            assert_eq!(serving.sweep, Millis::MAX, "it has had a turn");
             read_away(&mut client, filled);
             serving.turn(0, true);
             assert!(received(&mut client).contains(':'));

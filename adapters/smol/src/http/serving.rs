@@ -65,6 +65,8 @@ struct Hall {
     deadlines: Vec<Millis>,
     /// No deadline of a connection is before this time.
     soonest: Millis,
+    /// The time to release the buffers of idle connections.
+    sweep: Millis,
     streams: HashMap<StreamId, usize>,
     /// The streams to be written in the next turns.
     ready: Vec<StreamId>,
@@ -83,6 +85,8 @@ struct Hall {
 /// The time without accepting after an error: the process has no free descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(86_400);
+/// The period of releasing buffers of idle connections.
+const SWEEP: Millis = 5_000;
 /// The time to wait before an overdue deadline is looked at again.
 const OVERDUE: Millis = 500;
 /// The limit of messages and connections that are taken, and of streams that are written, in one turn.
@@ -125,6 +129,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             free: Vec::new(),
             deadlines: Vec::new(),
             soonest: NEVER,
+            sweep: NEVER,
             streams: HashMap::new(),
             ready: Vec::new(),
             woken,
@@ -426,6 +431,9 @@ impl Hall {
             self.crowded = false;
         }
         self.set_deadline(slot, if turn == Turn::Over { NEVER } else { deadline });
+        if self.sweep == NEVER {
+            self.sweep = now + SWEEP;
+        }
     }
 
     fn set_deadline(&mut self, slot: usize, deadline: Millis) {
@@ -439,6 +447,9 @@ impl Hall {
     fn expire<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
         if self.endpoint.next_deadline().is_some_and(|at| at <= now) {
             self.endpoint.expire(app, now);
+        }
+        if self.sweep <= now {
+            self.give_back(now);
         }
         if self.soonest > now {
             return;
@@ -466,8 +477,18 @@ impl Hall {
         }
     }
 
+    /// Releases the buffers of connections that were idle since the last sweep.
+    fn give_back(&mut self, now: Millis) {
+        self.sweep = NEVER;
+        for connection in self.connections.iter_mut().flatten() {
+            if connection.wired.release_if_idle(&mut self.budget) {
+                self.sweep = now + SWEEP;
+            }
+        }
+    }
+
     fn next_deadline(&self, now: Millis) -> Option<Millis> {
-        let connections = Some(self.soonest).filter(|at| *at != NEVER);
+        let connections = Some(self.soonest.min(self.sweep)).filter(|at| *at != NEVER);
         // An overdue deadline waits for something else (a full socket, a session in use): without a pause this would
         // loop.
         let endpoint = self.endpoint.next_deadline().map(|at| if at <= now { now + OVERDUE } else { at });

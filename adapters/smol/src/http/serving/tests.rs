@@ -163,11 +163,14 @@ fn the_next_deadline_is_the_first_of_all() {
     with_server(|hall, app| {
         assert_eq!(hall.next_deadline(hall.epoch), None);
         let _client = connect(hall, app, STREAM);
+        (hall.soonest, hall.sweep) = (NEVER, NEVER);
         let at = hall.endpoint.next_deadline().unwrap();
         assert_eq!(hall.next_deadline(at - 1), Some(at));
         assert_eq!(hall.next_deadline(at), Some(at + OVERDUE));
         hall.soonest = at - 7;
         assert_eq!(hall.next_deadline(at - 1), Some(at - 7));
+        hall.sweep = at - 8;
+        assert_eq!(hall.next_deadline(at - 1), Some(at - 8));
     });
 }
 
@@ -234,9 +237,28 @@ fn a_connection_that_ends_gives_its_memory_back() {
     });
 }
 
+/// While memory is there, a connection that is used keeps some for its next answer.
+#[test]
+fn the_memory_of_a_large_answer_is_given_back_when_its_connection_is_idle() {
+    with_server(|hall, app| {
+        let (mut client, slot) = connect(hall, app, &large());
+        assert!(read_all(hall, app, &mut client, slot).len() > LARGE);
+        let (kept, mut now) = (hall.budget.output_used(), hall.sweep);
+        assert!(kept > LARGE && now > hall.now());
+        for (used, next) in [(kept, now + SWEEP), (0, NEVER)] {
+            hall.expire(app, now);
+            assert_eq!((hall.budget.output_used(), hall.sweep), (used, next));
+            now = next;
+        }
+        wake(hall, app, slot);
+        assert!(hall.sweep != NEVER);
+    });
+}
+
 #[test]
 fn the_memory_of_a_large_answer_is_given_back_when_it_was_sent() {
-    with_server(|hall, app| {
+    let scarce = HttpServerOptions::new().output_total(4 * LARGE);
+    with_asking_server(scarce, &|_| Access::Granted { principal: None }, |hall, app| {
         let (mut client, slot) = connect(hall, app, &large());
         assert!(hall.budget.output_used() > LARGE / 2);
         assert!(!hall.is_drained(), "much of it is not sent");
