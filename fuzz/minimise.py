@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Keeps a small corpus of each target: the inputs with a name, and those that reach the most code, 40 in all.
+"""Keeps a small corpus of each target: the inputs with a name, and 40 others, those that reach the most code.
 
     fuzz/minimise.py [--from DIR] [TARGET...]    # takes the inputs of DIR/TARGET too, such as fuzz/found
 
-Inputs with a name that is no hash have found something, and stay. The others are chosen one after the other, each for the
-code that those before it do not reach; of two that reach as much, the shorter one.
+Inputs with a name that is no hash have found something, and stay. Of the others, libFuzzer tells the code that no shorter one
+reaches; those with the most of it stay.
 """
 import argparse
+import collections
 import hashlib
 import pathlib
 import re
@@ -19,30 +20,28 @@ MOST = 40
 
 
 def reached(target, folders):
-    """What each input reaches, in libFuzzer's numbers, by its file."""
+    """By input, how much it reaches that no shorter one does, in libFuzzer's count."""
     with tempfile.TemporaryDirectory() as new, tempfile.NamedTemporaryFile() as control:
         arguments = ["-merge=1", "-use_counters=0", "-timeout=60", "-max_len=4096", f"-merge_control_file={control.name}", new, *folders]
         run = ["cargo", "+nightly", "fuzz", "run", "--features", "libfuzzer", target, "--", *arguments]
         subprocess.run(run, cwd=FUZZ, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lines = pathlib.Path(control.name).read_text().split("\n")
     files = lines[2 : 2 + int(lines[0])]
-    return {pathlib.Path(files[int(number)]): {*marks.split()} for number, marks in re.findall(r"^FT (\d+) (.*)$", "\n".join(lines), re.M)}
+    counts = collections.Counter()  # `cargo fuzz` names the corpus too: each input is there twice, and reaches nothing new the second time
+    for words in map(str.split, lines):
+        if words[:1] == ["FT"]:
+            counts[pathlib.Path(files[int(words[1])])] += len(words) - 2
+    return counts
 
 
 def is_named(file):
     return not re.fullmatch("[0-9a-f]{40}", file.name)
 
 
-def chosen(inputs):
-    kept = [file for file in inputs if is_named(file)]
-    seen = set().union(*(inputs[file] for file in kept))
-    while len(kept) < MOST:
-        best = max(inputs, key=lambda file: (len(inputs[file] - seen), -file.stat().st_size, file.name))
-        if not inputs[best] - seen:
-            break
-        kept.append(best)
-        seen |= inputs[best]
-    return kept
+def chosen(corpus, counts):
+    named = [file for file in corpus.iterdir() if is_named(file)]
+    others = [file for file, count in counts.items() if count and not is_named(file)]
+    return named + sorted(others, key=lambda file: (-counts[file], file.name))[:MOST]
 
 
 def main():
@@ -53,7 +52,7 @@ def main():
     for target in options.targets or sorted(folder.name for folder in (FUZZ / "corpus").iterdir()):
         corpus = FUZZ / "corpus" / target
         folders = [folder.resolve() for folder in (corpus, *([options.more / target] if options.more else [])) if folder.is_dir()]
-        before, kept = len(list(corpus.iterdir())), chosen(reached(target, folders))
+        before, kept = len(list(corpus.iterdir())), chosen(corpus, reached(target, folders))
         contents = {file.name if is_named(file) else hashlib.sha1(file.read_bytes()).hexdigest(): file.read_bytes() for file in kept}
         shutil.rmtree(corpus)
         corpus.mkdir()
