@@ -46,10 +46,11 @@ ours fast --features client-smol-http --bin client-smol-http
 ours fast --bin calc-stdio --bin floor --bin driver
 ours small --bin calc-stdio --bin floor
 cp "$fast/calc-stdio" "$fast/floor" "$fast/driver" "$scratch"
+ours fast --features smol-http --bin calc-smol
 ours fast --features http --bin calc --bin floor-http --bin compare
 
 stdio=("floor=$scratch/floor" "mcp-sansio=$scratch/calc-stdio")
-http=("floor=$fast/floor-http" "mcp-sansio=$fast/calc")
+http=("floor=$fast/floor-http" "mcp-sansio=$fast/calc" "mcp-sansio, smol=$fast/calc-smol")
 clients=(floor-client client floor-client-smol client-smol) web_clients=(client-http client-smol-http)
 programs=(floor calc-stdio)
 # With `&&`: a function in a condition does not end at its first failure.

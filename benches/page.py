@@ -28,8 +28,10 @@ LOADS = {
     ("plain64k", "16"): f"{HANDSHAKE}, 64 KiB of text, 16 connections",
     ("modern64k", "1"): f"{MODERN}, 64 KiB of text, one at a time",
     ("modern64k", "16"): f"{MODERN}, 64 KiB of text, 16 connections",
-    ("plain1m", "1"): f"{HANDSHAKE}, 1 MiB of text",
-    ("modern1m", "1"): f"{MODERN}, 1 MiB of text",
+    ("plain1m", "1"): f"{HANDSHAKE}, 1 MiB of text, one at a time",
+    ("plain1m", "16"): f"{HANDSHAKE}, 1 MiB of text, 16 connections",
+    ("modern1m", "1"): f"{MODERN}, 1 MiB of text, one at a time",
+    ("modern1m", "16"): f"{MODERN}, 1 MiB of text, 16 connections",
 }
 STDIO = {
     ("echo32", "1"): "calls per second, one at a time",

@@ -11,7 +11,7 @@ use mcp_sansio_bench::web::Server;
 use std::process::Command;
 use std::time::Duration;
 
-const LOADS: [(Kind, usize); 16] = [
+const LOADS: [(Kind, usize); 18] = [
     (Kind::Echo32, 1),
     (Kind::Echo32, 16),
     (Kind::Echo32, 64),
@@ -28,7 +28,9 @@ const LOADS: [(Kind, usize); 16] = [
     (Kind::Modern64k, 1),
     (Kind::Modern64k, 16),
     (Kind::Plain1m, 1),
+    (Kind::Plain1m, 16),
     (Kind::Modern1m, 1),
+    (Kind::Modern1m, 16),
 ];
 
 /// What one round has measured.
