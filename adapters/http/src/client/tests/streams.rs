@@ -2,7 +2,7 @@
 
 use super::*;
 
-// spec: T094 T095 T096 T099 T101 T102 T108 T109 T133 T134 T135 T136 T137 T142 T158 T160
+// spec: T094 T095 T096 T099 T101 T102 T108 T109 T133 T134 T135 T136 T137 T142 T147 T158 T160
 #[test]
 fn modern_requests_over_one_connection() {
     in_pieces("http://localhost:80/mcp", HttpClientConfig::DEFAULT, |bench| {
