@@ -6,6 +6,7 @@ use mcp_sansio::server::{MessageLimits, Seal, Server};
 #[cfg(feature = "seal")]
 use mcp_sansio_http::endpoint::SessionSeal;
 use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits};
+use mcp_sansio_http::host::HostLimits;
 use mcp_sansio_http::http1;
 
 /// Limits and security of an HTTP server. By default it answers only requests whose `Host` is a name of this machine
@@ -133,6 +134,18 @@ impl HttpServerOptions {
             return endpoint.seal_sessions(seal);
         }
         endpoint
+    }
+
+    /// Returns the limits of the connections of a server with these options.
+    #[must_use]
+    pub const fn host_limits(&self) -> HostLimits {
+        HostLimits {
+            wire: self.wire_limits,
+            message: self.limits.message,
+            connections: self.connections,
+            input_total: self.input_total,
+            output_total: self.output_total,
+        }
     }
 }
 

@@ -43,6 +43,8 @@ mod handlers;
 mod http_client;
 #[cfg(feature = "http")]
 mod http_server;
+#[cfg(feature = "http")]
+mod http_serving;
 mod late;
 mod log_message;
 #[cfg(all(feature = "auth", unix))]
@@ -82,6 +84,8 @@ pub use http_client::{
 };
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
+#[cfg(feature = "http")]
+pub use http_serving::{HttpEndpoint, HttpServing, HttpSetup};
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
 pub use options::ClientOptions;

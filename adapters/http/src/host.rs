@@ -1,11 +1,17 @@
 //! A connection served by an endpoint: the loop that drivers share, without I/O.
 
+#[cfg(feature = "alloc")]
+mod connections;
+
 use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, Storage};
 use mcp_sansio::{FullError, memory::Store};
 
 use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, ResponseBody, StreamId, StreamStatus};
 use crate::http1::{Connection, ConnectionLimits, ConnectionStep, ResponseBuffer, Status};
+
+#[cfg(feature = "alloc")]
+pub use connections::{Broken, HostLimits, HttpHost, HttpSocket, Interest};
 
 /// One connection of an HTTP server, for requests of at most `H` headers. The [crate] has an example.
 ///
@@ -26,9 +32,6 @@ pub struct HttpConnection<'m, const H: usize = 32> {
     /// A request may wait for the stream of its session.
     #[cfg(feature = "alloc")]
     waits_for_streams: bool,
-    /// It was served since the last call of `release_if_idle`.
-    #[cfg(feature = "alloc")]
-    used: bool,
 }
 
 /// A limit of memory for all connections together: bytes of received requests (see [`HttpConnection::space_in`]) and of
@@ -202,8 +205,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             output: 0,
             #[cfg(feature = "alloc")]
             waits_for_streams: false,
-            #[cfg(feature = "alloc")]
-            used: false,
         }
     }
 
@@ -266,21 +267,10 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         self.connection.set_waiting(bytes);
     }
 
-    /// Gives unused memory back. Call it for connections that carry a stream.
+    /// Gives unused memory back. Call it for connections that are idle or carry a stream.
     pub fn release(&mut self, budget: &mut Budget) {
         self.connection.release();
         self.count(budget);
-    }
-
-    /// Gives unused memory back if the connection was not [served](HttpConnection::serve) since the last call, and returns
-    /// whether it was. Call it for all connections from time to time.
-    #[cfg(feature = "alloc")]
-    pub fn release_if_idle(&mut self, budget: &mut Budget) -> bool {
-        let used = core::mem::take(&mut self.used);
-        if !used {
-            self.release(budget);
-        }
-        used
     }
 
     /// Counts the memory of the connection in the budget, and gives back the memory of a large request or answer
@@ -288,7 +278,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// [is exceeded](Budget::is_exceeded).
     ///
     /// While at most half of a total is used, a connection keeps up to a 64th of it for its next request, or answer; beyond that
-    /// 80 KiB. [`release_if_idle`](HttpConnection::release_if_idle) takes it back.
+    /// 80 KiB. [`release`](HttpConnection::release) takes it back.
     pub fn trim(&mut self, budget: &mut Budget) {
         if self.counted > budget.input.keeps() || self.connection.output_size() > budget.output.keeps() {
             self.connection.release();
@@ -366,10 +356,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         host: &mut ServeContext<'_, '_, '_, S, B>,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> WaitFor {
-        #[cfg(feature = "alloc")]
-        {
-            self.used = true;
-        }
         let mut requests = 0;
         loop {
             let step = self.connection.step(host.now);
@@ -635,7 +621,7 @@ mod tests {
             connection.trim(&mut budget);
             let kept = if is_kept { size } else { 0 };
             assert_eq!(budget.used(), elsewhere + kept, "{elsewhere} {size}");
-            assert!(!connection.release_if_idle(&mut budget));
+            connection.release(&mut budget);
             assert_eq!(budget.used(), elsewhere);
         }
     }

@@ -14,7 +14,6 @@
 //! [`LateSender`](crate::LateSender), as over stdio: give the other end of the [`channel`](crate::channel) to
 //! [`HttpServer::late`].
 
-mod connection;
 mod serving;
 mod socket;
 mod sockets;
@@ -26,8 +25,8 @@ use std::time::Duration;
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-pub use mcp_sansio_host::{HttpServerOptions, Stopper};
-use mcp_sansio_host::{HttpShutdown, LateReceiver, UnixSocketFile};
+pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
+use mcp_sansio_host::{HttpSetup, LateReceiver, UnixSocketFile};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamId, StreamPolicy,
 };
@@ -39,10 +38,7 @@ pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::pump::Pump;
 use serving::{GRACE, Serving};
-use socket::Listener;
-
-/// The endpoint of an [`HttpServer`].
-pub type HttpEndpoint = Endpoint<'static>;
+use socket::{Accepted, Listener};
 
 /// The application's check of each request's head, before the protocol handles it.
 type Authorize<'a> = &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync);
@@ -51,37 +47,22 @@ type Authorize<'a> = &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync);
 #[cfg(feature = "resource-server")]
 type Permit<'a> = &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync);
 
-/// The function that is called after each turn of the server.
-type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send>;
-
 /// An HTTP server that is bound but does not serve yet. By default it answers only requests whose `Host` is a name of
 /// this machine; the [options](HttpServer::options) can allow others.
 #[must_use = "call `serve`"]
 pub struct HttpServer<'a, S: 'static> {
     listener: Listener,
-    options: HttpServerOptions,
-    late: Option<LateReceiver<S>>,
-    watch: Option<Watch<S>>,
-    tick: Option<Tick<S>>,
+    setup: HttpSetup<S>,
     authorize: Option<Authorize<'a>>,
     #[cfg(feature = "resource-server")]
     permit: Option<Permit<'a>>,
-    fleet: Option<&'static mut dyn Fleet>,
-    stopper: Stopper,
-    shutdown: HttpShutdown,
-}
-
-/// A function that looks for changes, and its period.
-struct Watch<S> {
-    period: Duration,
-    look: fn(&mut S, &mut HttpEndpoint),
 }
 
 impl<S> std::fmt::Debug for HttpServer<'_, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpServer")
             .field("listener", &self.listener)
-            .field("options", &self.options)
+            .field("options", &self.setup.options)
             .finish_non_exhaustive()
     }
 }
@@ -171,16 +152,10 @@ impl<'a, S> HttpServer<'a, S> {
     fn new(listener: Listener) -> Self {
         HttpServer {
             listener,
-            options: HttpServerOptions::new(),
-            late: None,
-            watch: None,
-            tick: None,
+            setup: HttpSetup::new(),
             authorize: None,
             #[cfg(feature = "resource-server")]
             permit: None,
-            fleet: None,
-            stopper: Stopper::new(),
-            shutdown: HttpShutdown::new(),
         }
     }
 
@@ -193,18 +168,21 @@ impl<'a, S> HttpServer<'a, S> {
     }
 
     /// Sets limits and security.
-    pub fn options(self, options: HttpServerOptions) -> Self {
-        HttpServer { options, ..self }
+    pub fn options(mut self, options: HttpServerOptions) -> Self {
+        self.setup.options = options;
+        self
     }
 
     /// Sets the channel of late answers, see [`channel`](crate::channel).
-    pub fn late(self, late: LateReceiver<S>) -> Self {
-        HttpServer { late: Some(late), ..self }
+    pub fn late(mut self, late: LateReceiver<S>) -> Self {
+        self.setup.late = Some(late);
+        self
     }
 
     /// Calls `look` each `period` while an event stream is open; it can [`publish`](Endpoint::publish) changes.
-    pub fn watch(self, period: Duration, look: fn(&mut S, &mut HttpEndpoint)) -> Self {
-        HttpServer { watch: Some(Watch { period, look }), ..self }
+    pub fn watch(mut self, period: Duration, look: fn(&mut S, &mut HttpEndpoint)) -> Self {
+        self.setup.set_watch(period, look);
+        self
     }
 
     /// Calls `tick` after each turn of the server with the time in milliseconds, and at the time that the last call returned.
@@ -212,10 +190,11 @@ impl<'a, S> HttpServer<'a, S> {
     /// With the feature `resource-server`, requests about which `authorize` has answered `Access::Later` are given to it again
     /// after each call.
     pub fn tick(
-        self,
+        mut self,
         tick: impl FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send + 'static,
     ) -> Self {
-        HttpServer { tick: Some(Box::new(tick)), ..self }
+        self.setup.set_tick(tick);
+        self
     }
 
     /// Calls `authorize` for each request. While it runs, nothing else does: look up a token in memory, or check a signature.
@@ -234,22 +213,24 @@ impl<'a, S> HttpServer<'a, S> {
 
     /// Makes the server one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
     /// needs the server's [`late`](HttpServer::late) too. See [`Endpoint::fleet`].
-    pub fn fleet(self, fleet: &'static mut dyn Fleet) -> Self {
-        HttpServer { fleet: Some(fleet), ..self }
+    pub fn fleet(mut self, fleet: &'static mut dyn Fleet) -> Self {
+        self.setup.fleet = Some(fleet);
+        self
     }
 
     /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds. Meanwhile the
     /// listener is closed, listens and event streams without a request are ended, connections are closed after their
     /// answers, and further requests on them get 503. Requests that are left then get an error, and 5 seconds more to be
     /// sent. A server that has nothing left to send ends at once.
-    pub fn grace(self, grace: Duration) -> Self {
-        HttpServer { shutdown: self.shutdown.grace(grace), ..self }
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.setup.shutdown = self.setup.shutdown.grace(grace);
+        self
     }
 
     /// Returns a handle that stops the server.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        self.stopper.clone()
+        self.setup.stopper.clone()
     }
 
     /// Serves until it is stopped.
@@ -298,10 +279,12 @@ impl<'a, S> HttpServer<'a, S> {
         };
         #[cfg(feature = "resource-server")]
         let app = if permit.is_some() { app.permit(&permits) } else { app };
-        let Some((socket, pump)) = self.listener.take_stream() else { return Serving::new(self, app)?.run() };
+        let Some((socket, pump)) = self.listener.take_stream() else {
+            return Serving::new(self.listener, self.setup, app)?.run();
+        };
         let served = {
-            let mut serving = Serving::new(self, app)?;
-            serving.carry(socket)?;
+            let mut serving = Serving::new(self.listener, self.setup, app)?;
+            serving.carry(Accepted::Unix(socket))?;
             serving.run()
         };
         // The socket is closed now, also after a stop.

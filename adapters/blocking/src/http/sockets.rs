@@ -3,46 +3,33 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use mcp_sansio_http::host::Interest;
 use rustix::event::Timespec;
 
-/// The events that a socket is watched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
-    /// Only for the end of the connection, on both sides.
-    Nothing,
-    /// Also for the end of the peer's side, where the system can tell.
-    End,
-    Read,
-    Write,
-    Both,
-}
-
-impl Wants {
-    const fn reads(self) -> bool {
-        matches!(self, Wants::Read | Wants::Both)
-    }
-
-    const fn writes(self) -> bool {
-        matches!(self, Wants::Write | Wants::Both)
-    }
-}
-
 /// A socket, its events, and its number.
-pub(crate) type Watched<'s> = (BorrowedFd<'s>, Wants, usize);
+pub(crate) type Watched<'s> = (BorrowedFd<'s>, Interest, usize);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) number: usize,
-    /// The connection is broken, closed on both sides, or (with [`Wants::End`]) closed by its peer. The system
+    /// The connection is broken, closed on both sides, or (with [`Interest::End`]) closed by its peer. The system
     /// reports this again in each turn, for any events: close the connection, or the loop never sleeps.
     pub(crate) gone: bool,
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use by_epoll::Sockets;
+pub(crate) use by_epoll::{Sockets, Watcher};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use by_poll::Sockets;
+pub(crate) use by_poll::{Sockets, Watcher};
+
+const fn reads(interest: Interest) -> bool {
+    matches!(interest, Interest::Read | Interest::Both)
+}
+
+const fn writes(interest: Interest) -> bool {
+    matches!(interest, Interest::Write | Interest::Both)
+}
 
 /// On Linux the kernel keeps the list of sockets (`epoll`): a turn costs as much as sockets are ready, not as are
 /// open.
@@ -51,36 +38,44 @@ mod by_epoll {
     use super::*;
     use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
     use std::os::fd::OwnedFd;
+    use std::rc::Rc;
 
     /// The limit of sockets that one wait reports.
     const AT_ONCE: usize = 256;
 
+    /// The list of sockets.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Watcher(Rc<OwnedFd>);
+
     pub(crate) struct Sockets {
-        epoll: OwnedFd,
+        pub(crate) watcher: Watcher,
         events: Vec<Event>,
     }
 
-    const fn flags(wants: Wants) -> EventFlags {
-        let read = if wants.reads() { EventFlags::IN } else { EventFlags::empty() };
-        let write = if wants.writes() { EventFlags::OUT } else { EventFlags::empty() };
-        match wants {
-            Wants::End => EventFlags::RDHUP,
+    const fn flags(interest: Interest) -> EventFlags {
+        let read = if reads(interest) { EventFlags::IN } else { EventFlags::empty() };
+        let write = if writes(interest) { EventFlags::OUT } else { EventFlags::empty() };
+        match interest {
+            Interest::End => EventFlags::RDHUP,
             _ => read.union(write),
+        }
+    }
+
+    impl Watcher {
+        /// Watches a socket until it is closed.
+        pub(crate) fn add(&self, socket: impl AsFd, interest: Interest, number: usize) -> io::Result<()> {
+            Ok(epoll::add(&self.0, socket, EventData::new_u64(number as u64), flags(interest))?)
+        }
+
+        pub(crate) fn change(&self, socket: impl AsFd, interest: Interest, number: usize) -> io::Result<()> {
+            Ok(epoll::modify(&self.0, socket, EventData::new_u64(number as u64), flags(interest))?)
         }
     }
 
     impl Sockets {
         pub(crate) fn new() -> io::Result<Self> {
-            Ok(Sockets { epoll: epoll::create(CreateFlags::CLOEXEC)?, events: Vec::with_capacity(AT_ONCE) })
-        }
-
-        /// Watches a socket until it is closed.
-        pub(crate) fn add(&self, socket: impl AsFd, wants: Wants, number: usize) -> io::Result<()> {
-            Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number as u64), flags(wants))?)
-        }
-
-        pub(crate) fn change(&self, socket: impl AsFd, wants: Wants, number: usize) -> io::Result<()> {
-            Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number as u64), flags(wants))?)
+            let watcher = Watcher(Rc::new(epoll::create(CreateFlags::CLOEXEC)?));
+            Ok(Sockets { watcher, events: Vec::with_capacity(AT_ONCE) })
         }
 
         /// Waits, and puts the ready sockets into `ready`. `_all` are the sockets that were added.
@@ -91,7 +86,7 @@ mod by_epoll {
             ready: &mut Vec<Ready>,
         ) -> io::Result<()> {
             self.events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout) {
+            match epoll::wait(&self.watcher.0, rustix::buffer::spare_capacity(&mut self.events), timeout) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -114,26 +109,33 @@ mod by_poll {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    pub(crate) struct Sockets;
+    /// Keeps no list.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Watcher;
 
-    fn flags(wants: Wants) -> PollFlags {
-        let read = if wants.reads() { PollFlags::IN } else { PollFlags::empty() };
-        let write = if wants.writes() { PollFlags::OUT } else { PollFlags::empty() };
+    pub(crate) struct Sockets {
+        pub(crate) watcher: Watcher,
+    }
+
+    fn flags(interest: Interest) -> PollFlags {
+        let read = if reads(interest) { PollFlags::IN } else { PollFlags::empty() };
+        let write = if writes(interest) { PollFlags::OUT } else { PollFlags::empty() };
         read | write
+    }
+
+    impl Watcher {
+        pub(crate) fn add(&self, _: impl AsFd, _: Interest, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        pub(crate) fn change(&self, _: impl AsFd, _: Interest, _: usize) -> io::Result<()> {
+            Ok(())
+        }
     }
 
     impl Sockets {
         pub(crate) fn new() -> io::Result<Self> {
-            Ok(Sockets)
-        }
-
-        /// Watches a socket until it is closed.
-        pub(crate) fn add(&self, _: impl AsFd, _: Wants, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        pub(crate) fn change(&self, _: impl AsFd, _: Wants, _: usize) -> io::Result<()> {
-            Ok(())
+            Ok(Sockets { watcher: Watcher })
         }
 
         /// Waits, and puts the ready sockets into `ready`. `all` are the sockets that were added.
@@ -145,8 +147,8 @@ mod by_poll {
         ) -> io::Result<()> {
             ready.clear();
             let mut fds = Vec::new();
-            for (socket, wants, number) in all {
-                fds.push(PollFd::from_borrowed_fd(socket, flags(wants)));
+            for (socket, interest, number) in all {
+                fds.push(PollFd::from_borrowed_fd(socket, flags(interest)));
                 ready.push(Ready { number, gone: false });
             }
             match poll(&mut fds, timeout) {
@@ -183,21 +185,21 @@ mod tests {
                 struct Watching {
                     sockets: $sockets,
                     socket: UnixStream,
-                    wants: Wants,
+                    wants: Interest,
                 }
 
-                fn watching(wants: Wants) -> (Watching, UnixStream) {
+                fn watching(wants: Interest) -> (Watching, UnixStream) {
                     let (socket, peer) = UnixStream::pair().unwrap();
                     socket.set_nonblocking(true).unwrap();
                     let sockets = <$sockets>::new().unwrap();
-                    sockets.add(&socket, wants, 7).unwrap();
+                    sockets.watcher.add(&socket, wants, 7).unwrap();
                     (Watching { sockets, socket, wants }, peer)
                 }
 
                 impl Watching {
-                    fn change(&mut self, wants: Wants) {
+                    fn change(&mut self, wants: Interest) {
                         self.wants = wants;
-                        self.sockets.change(&self.socket, wants, 7).unwrap();
+                        self.sockets.watcher.change(&self.socket, wants, 7).unwrap();
                     }
 
                     /// Returns whether the socket is ready, and then whether it is gone.
@@ -212,23 +214,23 @@ mod tests {
 
                 #[test]
                 fn only_what_is_wanted_is_reported() {
-                    let (mut watching, mut peer) = watching(Wants::Read);
+                    let (mut watching, mut peer) = watching(Interest::Read);
                     assert_eq!(watching.wait(&NOW), None);
                     peer.write_all(b"x").unwrap();
                     assert_eq!(watching.wait(&LONG), Some(false));
                     for (wants, ready) in [
-                        (Wants::Nothing, None),
-                        (Wants::End, None),
-                        (Wants::Write, Some(false)),
-                        (Wants::Both, Some(false)),
-                        (Wants::Read, Some(false)),
+                        (Interest::Nothing, None),
+                        (Interest::End, None),
+                        (Interest::Write, Some(false)),
+                        (Interest::Both, Some(false)),
+                        (Interest::Read, Some(false)),
                     ] {
                         watching.change(wants);
                         assert_eq!(watching.wait(&NOW), ready, "{wants:?}");
                     }
                     assert_eq!(watching.socket.read(&mut [0; 8]).unwrap(), 1);
                     assert_eq!(watching.wait(&NOW), None);
-                    watching.change(Wants::Both);
+                    watching.change(Interest::Both);
                     assert_eq!(watching.wait(&NOW), Some(false));
                     while watching.socket.write(&[0; 4096]).is_ok() {}
                     assert_eq!(watching.wait(&NOW), None);
@@ -238,7 +240,7 @@ mod tests {
                 #[test]
                 fn the_end_of_the_peers_side() {
                     for (wants, ready) in
-                        [(Wants::Nothing, None), (Wants::End, $sees_the_end), (Wants::Read, Some(false))]
+                        [(Interest::Nothing, None), (Interest::End, $sees_the_end), (Interest::Read, Some(false))]
                     {
                         let (mut watching, peer) = watching(wants);
                         peer.shutdown(Shutdown::Write).unwrap();
@@ -248,7 +250,7 @@ mod tests {
 
                 #[test]
                 fn the_end_of_both_sides_is_always_reported() {
-                    for wants in [Wants::Nothing, Wants::End, Wants::Read, Wants::Write, Wants::Both] {
+                    for wants in [Interest::Nothing, Interest::End, Interest::Read, Interest::Write, Interest::Both] {
                         let (mut watching, peer) = watching(wants);
                         drop(peer);
                         assert_eq!(watching.wait(&LONG), Some(true), "{wants:?}");

@@ -79,7 +79,8 @@ impl<'m, const H: usize> Input<'m, H> {
             }
             self.close_gaps();
             if self.end == size && size < self.store.limit() {
-                let more = self.end.clamp(LEAST, MOST).max(waiting);
+                // The head may stay in front of the next request, which is as large.
+                let more = self.end.clamp(LEAST, MOST).max(waiting.saturating_add(self.head));
                 let wanted = self.end.saturating_add(more).min(self.store.limit());
                 self.store.reach(wanted.min(self.start.saturating_add(most)));
             }

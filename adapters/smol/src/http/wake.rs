@@ -8,6 +8,8 @@ use std::task::{Context, Wake, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     inner: Mutex<Inner>,
+    /// There are connections whose bytes are not read.
+    unread: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +29,11 @@ impl Woken {
             none => *none = Some(cx.waker().clone()),
         }
         std::mem::swap(&mut inner.slots, slots);
+    }
+
+    /// Returns whether a connection has [noted](Bell::note_unread) that its bytes are not read.
+    pub(crate) fn take_unread(&self) -> bool {
+        self.unread.swap(false, Ordering::Relaxed)
     }
 
     fn push(&self, slot: usize) {
@@ -52,6 +59,11 @@ pub(crate) struct Bell {
 impl Bell {
     pub(crate) fn new(slot: usize, woken: Arc<Woken>) -> Arc<Self> {
         Arc::new(Bell { slot, rung: AtomicBool::new(false), woken })
+    }
+
+    /// Notes that the bytes of the connection are not read.
+    pub(crate) fn note_unread(&self) {
+        self.woken.unread.store(true, Ordering::Relaxed);
     }
 
     /// Allows the next wake, and returns whether there was one. Called before a turn, so that wakes during the turn are
