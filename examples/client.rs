@@ -10,9 +10,9 @@ use mcp_sansio_blocking::client::{Child, Client, Ignore};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let program = std::env::args().nth(1).ok_or("usage: client PROGRAM")?;
-    let profile = ClientInfo::new("example", "1.0");
+    let info = ClientInfo::new("example", "1.0");
     // `Ignore` drops logs and changes and refuses questions. A function in its place sees them all.
-    let mut client = Client::new(Child::spawn(Command::new(program), &profile)?, Ignore);
+    let mut client = Client::new(Child::spawn(Command::new(program), &info)?, Ignore);
 
     // Finds out which revision the server speaks: `server/discover` first, `initialize` where that is unknown.
     client.connect()?;

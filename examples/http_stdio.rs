@@ -28,8 +28,8 @@ fn serve() -> std::io::Result<()> {
 fn use_it() -> Result<(), Box<dyn std::error::Error>> {
     let mut server = Command::new(std::env::current_exe()?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (Some(output), Some(input)) = (server.stdout.take(), server.stdin.take()) else { return Ok(()) };
-    let profile = ClientInfo::new("http_stdio", "1.0");
-    let mut client = Client::new(Http::over(output, input, &profile, HttpOptions::new())?, Ignore);
+    let info = ClientInfo::new("http_stdio", "1.0");
+    let mut client = Client::new(Http::over(output, input, &info, HttpOptions::new())?, Ignore);
     println!("revision {}", client.connect()?.revision().date());
     let arguments = serde_json::json!({ "a": 1, "b": 2 });
     let answer = client.request(&Request::call("add").arguments(&arguments))?;

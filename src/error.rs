@@ -208,17 +208,17 @@ impl<'e> RpcError<'e> {
     }
 
     /// Stores an error about the params.
-    pub(crate) fn be_params<T>(&mut self, message: &'static str) -> Option<T> {
+    pub(crate) fn fail_params<T>(&mut self, message: &'static str) -> Option<T> {
         self.be_plain(code::INVALID_PARAMS, message)
     }
 
     /// Stores an error about the request.
-    pub(crate) fn be_request<T>(&mut self, message: &'static str) -> Option<T> {
+    pub(crate) fn fail_request<T>(&mut self, message: &'static str) -> Option<T> {
         self.be_plain(code::INVALID_REQUEST, message)
     }
 
     /// Stores the error for an unknown method.
-    pub(crate) fn be_method<T>(&mut self) -> Option<T> {
+    pub(crate) fn fail_method<T>(&mut self) -> Option<T> {
         self.be_plain(code::METHOD_NOT_FOUND, "Method not found")
     }
 

@@ -17,14 +17,14 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20346,
-    "code lines, http": 12977,
-    "code lines, published": 56864,
+    "code lines, core": 20369,
+    "code lines, http": 13016,
+    "code lines, published": 56930,
     "public functions": 1973,
     "public types": 418,
     "feature entries": 65,
     "cfgs": 776,
-    "tracked files": 2191,
+    "tracked files": 2193,
     "words for users": 40231,
 }
 

@@ -69,7 +69,7 @@ impl ClientHandler for Host {
             ClientEvent::Log { level, logger, data, .. } => self.log(level, logger, data),
             ClientEvent::Listening(listening) => self.listening(&listening),
             ClientEvent::Changed { what, .. } => self.changed(what),
-            ClientEvent::Visited { id } => {
+            ClientEvent::ElicitationComplete { id } => {
                 let id = one_line(id);
                 self.live.borrow_mut().note(Style::Dim, &format!("The visit {id} is over, says the server."));
             }
@@ -108,7 +108,7 @@ impl Host {
                 self.waiting.push(Waiting { id, kind, params: params.as_str().into() });
                 Ok(())
             }
-            ServerRequestKind::Form | ServerRequestKind::Visit => {
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation => {
                 self.declined(params);
                 link.reply(id, &ClientResult::decline())
             }

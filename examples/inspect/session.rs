@@ -361,7 +361,7 @@ impl<'m> Session<'m> {
         let mut asker = Asker { console: &mut console, look };
         let said = match kind {
             ServerRequestKind::Form => asker.form(&server, params),
-            ServerRequestKind::Visit => asker.visit(&server, params),
+            ServerRequestKind::UrlElicitation => asker.visit(&server, params),
             _ => asker.sampling(&server, params),
         };
         let (broken, over) = (console.broken.take(), console.over);
@@ -448,9 +448,9 @@ fn reply(kind: ServerRequestKind, said: &Said) -> Option<ClientResult<'_>> {
         (ServerRequestKind::Form, Said::Yes(content)) => {
             Raw::parse(content.as_bytes()).map_or(ClientResult::cancel(), ClientResult::accept)
         }
-        (ServerRequestKind::Visit, Said::Yes(_)) => ClientResult::consent(),
-        (ServerRequestKind::Form | ServerRequestKind::Visit, Said::No) => ClientResult::decline(),
-        (ServerRequestKind::Form | ServerRequestKind::Visit, Said::Cancel) => ClientResult::cancel(),
+        (ServerRequestKind::UrlElicitation, Said::Yes(_)) => ClientResult::consent(),
+        (ServerRequestKind::Form | ServerRequestKind::UrlElicitation, Said::No) => ClientResult::decline(),
+        (ServerRequestKind::Form | ServerRequestKind::UrlElicitation, Said::Cancel) => ClientResult::cancel(),
         (_, Said::Yes(text)) => ClientResult::sampled(typed(text)),
         (_, Said::Cut(text)) => ClientResult::sampled(typed(text).stop_reason("maxTokens")),
         (_, _) => return None,

@@ -305,9 +305,9 @@ fn request(u: &mut Unstructured<'_>) -> Result<Request<'static>> {
     };
     Ok(match u.int_in_range(0..=4)? {
         0 => request.with_progress().timeout(100),
-        1 => request.with_logs(LoggingLevel::Debug).at_most(200),
+        1 => request.with_logs(LoggingLevel::Debug).total_timeout(200),
         2 => request.timeout(u64::MAX),
-        3 => request.patient(),
+        3 => request.no_timeout(),
         _ => request,
     })
 }
@@ -317,7 +317,7 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
     let open = session.client().in_flight();
     let pending = session.pending().len();
     let refused = match u.int_in_range(0..=7)? {
-        0..=2 => session.link().send(&request(u)?).map(|token| seen.sent(token)),
+        0..=2 => session.handle().send(&request(u)?).map(|token| seen.sent(token)),
         3 => {
             let uris = ["r://x", "r://y\""];
             let filter = SubscriptionFilter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
@@ -329,16 +329,16 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
                 return Ok(());
             }
             let token = *u.choose(&seen.sent)?;
-            session.link().cancel(token, Some("\"")).map(|()| seen.cancelled.push(token))
+            session.handle().cancel(token, Some("\"")).map(|()| seen.cancelled.push(token))
         }
         5 | 6 => return answer(session, u, seen),
         _ if u.ratio(1, 4)? => {
-            let link = session.link();
+            let link = session.handle();
             link.client.roots_changed(link.out)
         }
         _ => {
             let level = *u.choose(&LoggingLevel::ALL)?;
-            let link = session.link();
+            let link = session.handle();
             let set = link.client.set_log_level(level, link.out);
             set.map(|token| token.into_iter().for_each(|token| seen.sent(token)))
         }
@@ -373,11 +373,11 @@ fn answer(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut See
         ClientResult::sampled(CreateMessageResult::new("m\n", ContentBlock::text("x"))),
     ];
     let done = match u.int_in_range(0..=replies.len())? {
-        n if n == replies.len() => session.link().refuse(question, &RpcError::refused()),
-        n => session.link().reply(question, &replies[n]),
+        n if n == replies.len() => session.handle().refuse(question, &RpcError::refused()),
+        n => session.handle().reply(question, &replies[n]),
     };
     if done.is_ok() {
-        let again = session.link().reply(question, &replies[2]);
+        let again = session.handle().reply(question, &replies[2]);
         assert_eq!(again, Err(SendError::Stale), "a question is answered twice");
     }
     Ok(())
@@ -446,7 +446,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let mut input = vec![0; u.int_in_range(8..=900)?];
     let mut output = vec![0; u.int_in_range(64..=1500)?];
     let mut held = vec![0; u.int_in_range(0..=500)?];
-    let client = Client::new(profile, Slots::growing(4)).timeout(1_000).rounds(3);
+    let client = Client::new(profile, Slots::growing(4)).timeout(1_000).max_input_rounds(3);
     let client = if u.arbitrary()? { client.held(&mut held[..]) } else { client.held(Store::growing(4000)) };
     let input = if u.arbitrary()? { LineBuffer::new(&mut input[..]) } else { LineBuffer::new(Store::growing(2000)) };
     let mut session: Connection<'_> = LineClient::new(input, client, LineSink::new(SliceStorage::new(&mut output)));

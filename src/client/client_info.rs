@@ -48,7 +48,7 @@ pub struct ClientInfo<'t> {
 }
 
 impl<'t> ClientInfo<'t> {
-    /// Returns a profile with this `name` and `version`, without capabilities, for all revisions.
+    /// Returns a description with this `name` and `version`, without capabilities, for all revisions.
     #[must_use]
     pub const fn new(name: &'t str, version: &'t str) -> Self {
         ClientInfo {
@@ -156,7 +156,7 @@ impl<'t> ClientInfo<'t> {
         self.version
     }
 
-    /// Returns `true` if the profile declares the capability.
+    /// Returns `true` if the client declares the capability.
     #[must_use]
     pub const fn has(&self, feature: ClientCapability) -> bool {
         self.features.has(feature)

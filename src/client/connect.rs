@@ -218,20 +218,20 @@ impl Client<'_> {
     }
 
     fn newest(&self, era: Era) -> Option<Revision> {
-        self.profile.revisions.of(era).last()
+        self.info.revisions.of(era).last()
     }
 
     /// Sends the probe or `initialize`.
     fn send_opening(&mut self, sent: Phase, revision: Revision, out: &mut dyn Out) -> Result<(), FullError> {
-        let (wire, profile) = (self.next_id(), self.profile);
+        let (wire, info) = (self.next_id(), self.info);
         let method = if sent == Phase::Discovering { Method::Discover } else { Method::Initialize };
         write_request(out, wire, method.name(), &mut |params| {
             if method == Method::Discover {
-                return profile.write_meta(params, revision, MetaParts::default());
+                return info.write_meta(params, revision, MetaParts::default());
             }
             params.text("protocolVersion", revision.date())?;
-            profile.write_capabilities(params.key("capabilities"), revision)?;
-            profile.write_info(params.key("clientInfo"), revision)
+            info.write_capabilities(params.key("capabilities"), revision)?;
+            info.write_info(params.key("clientInfo"), revision)
         })?;
         self.last_id = wire;
         self.opening.enter(sent);
@@ -292,12 +292,12 @@ impl Client<'_> {
         Some(ClientEvent::Unconnected(why))
     }
 
-    /// Returns the newest revision of an era that both the profile and the array of dates have.
+    /// Returns the newest revision of an era that both the client and the array of dates have.
     fn common(&self, dates: Option<Raw<'_>>, era: Era) -> Option<Revision> {
         let dates = dates?;
         let named =
             |revision: &Revision| dates.items().any(|date| date.text().is_some_and(|t| t.eq_str(revision.date())));
-        self.profile.revisions.of(era).filter(named).last()
+        self.info.revisions.of(era).filter(named).last()
     }
 
     fn discovered<'a>(&mut self, result: Raw<'a>) -> Option<ClientEvent<'a>> {
@@ -358,7 +358,7 @@ impl Client<'_> {
         let Some(version) = result.get("protocolVersion").and_then(|version| version.text()) else {
             return Ok(self.unconnected(RequestError::Lost(TransportError::Invalid)));
         };
-        let mut spoken = self.profile.revisions.of(Era::Legacy);
+        let mut spoken = self.info.revisions.of(Era::Legacy);
         let Some(revision) = spoken.find(|revision| version.eq_str(revision.date())) else {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
@@ -421,7 +421,7 @@ impl Client<'_> {
         waits.then_some(wire.into())
     }
 
-    /// Returns `true` if the negotiated revision is 2026-07-28. Before the negotiation: `true` if the profile has
+    /// Returns `true` if the negotiated revision is 2026-07-28. Before the negotiation: `true` if the client has
     /// no older revision.
     #[must_use]
     pub fn is_modern(&self) -> bool {
@@ -431,7 +431,7 @@ impl Client<'_> {
     /// Returns the capabilities that the client declared.
     pub(crate) fn declared(&self) -> ClientCapabilities {
         let revision = self.revision.or(self.opening.asks);
-        revision.map_or(ClientCapabilities::NONE, |revision| self.profile.declared(revision))
+        revision.map_or(ClientCapabilities::NONE, |revision| self.info.declared(revision))
     }
 
     /// Sends `notifications/roots/list_changed`
@@ -448,7 +448,7 @@ impl Client<'_> {
     /// [`SendError::FullNever`] if the sink has no room.
     pub fn roots_changed(&mut self, out: &mut dyn Out) -> Result<(), SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
-        if !self.profile.roots_changed {
+        if !self.info.roots_changed {
             return Err(SendError::NotOffered);
         }
         if !revision.is_modern() {

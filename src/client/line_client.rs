@@ -124,9 +124,9 @@ impl ClientHandle<'_, '_> {
 /// use mcp_sansio::frame::LineBuffer;
 /// use mcp_sansio::sink::{LineSink, SliceStorage};
 ///
-/// let profile = ClientInfo::new("demo", "1.0");
+/// let info = ClientInfo::new("demo", "1.0");
 /// let (mut input, mut output, mut held, mut slots) = ([0; 2048], [0; 1024], [0; 512], [PendingRequest::FREE; 4]);
-/// let client = Client::new(&profile, &mut slots).held(&mut held).timeout(10_000);
+/// let client = Client::new(&info, &mut slots).held(&mut held).timeout(10_000);
 /// let mut session = LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
 /// session.client().connect();
 /// let _ = session.run(0, &mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| println!("{event:?}"));
@@ -147,8 +147,8 @@ impl<'m, O: Out> LineClient<'m, O> {
     /// Returns a session whose memory grows up to limits: `message_limit` bytes for a line, and those of
     /// [`Client::growing`] with a timeout of one minute.
     #[must_use]
-    pub fn growing(profile: &'m ClientInfo<'m>, message_limit: usize, out: O) -> Self {
-        LineClient::new(LineBuffer::new(crate::memory::Store::growing(message_limit)), Client::growing(profile), out)
+    pub fn growing(info: &'m ClientInfo<'m>, message_limit: usize, out: O) -> Self {
+        LineClient::new(LineBuffer::new(crate::memory::Store::growing(message_limit)), Client::growing(info), out)
     }
 }
 
@@ -247,7 +247,7 @@ impl<'m, O: Out> LineClient<'m, O> {
     }
 
     /// Returns the client together with its sink.
-    pub fn link(&mut self) -> ClientHandle<'_, 'm> {
+    pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
         ClientHandle { client: &mut self.client, out: &mut self.out }
     }
 

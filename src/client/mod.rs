@@ -17,9 +17,9 @@
 //! use mcp_sansio::client::{Client, ClientEvent, PendingRequest, ClientInfo, Request};
 //! use mcp_sansio::sink::{LineSink, SliceStorage};
 //!
-//! let profile = ClientInfo::new("demo", "1.0");
+//! let info = ClientInfo::new("demo", "1.0");
 //! let mut slots = [PendingRequest::FREE; 4]; // at most 4 requests in flight
-//! let mut client = Client::new(&profile, &mut slots);
+//! let mut client = Client::new(&info, &mut slots);
 //! let mut bytes = [0; 1024];
 //! let mut out = LineSink::new(SliceStorage::new(&mut bytes));
 //! client.connect();
@@ -98,7 +98,7 @@ use crate::time::Millis;
 
 use client_info::MetaParts;
 use connect::Opening;
-use pending::{State, until};
+use pending::{PendingState, until};
 use subscription_state::SubscriptionState;
 
 /// Identifies a request or a subscription of the client. Each token is used once: a call with the token of a
@@ -116,7 +116,7 @@ pub struct PendingId(pub(crate) u32);
 /// - Requests: [`send`](Client::send), [`listen`](Client::listen), [`cancel`](Client::cancel).
 /// - Answers to the server: [`reply`](Client::reply), [`refuse`](Client::refuse).
 pub struct Client<'m> {
-    pub(crate) profile: &'m ClientInfo<'m>,
+    pub(crate) info: &'m ClientInfo<'m>,
     pub(crate) opening: Opening,
     pub(crate) revision: Option<Revision>,
     pub(crate) offered: ServerCapabilities,
@@ -126,7 +126,7 @@ pub struct Client<'m> {
     seed: u64,
     pub(crate) timeout: Option<Millis>,
     pub(crate) probe_timeout: Option<Millis>,
-    /// The default of [`Request::at_most`] for requests with progress.
+    /// The default of [`Request::total_timeout`] for requests with progress.
     pub(crate) longest: Millis,
     /// The most rounds of input requests for one request.
     pub(crate) rounds_max: u8,
@@ -214,7 +214,7 @@ pub enum ClientEvent<'a> {
     /// The user has finished an elicitation in URL mode: `notifications/elicitation/complete`
     /// ([2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)). Comes once
     /// for each elicitation whose `elicitationId` the server sent before.
-    Visited {
+    ElicitationComplete {
         /// The `elicitationId`.
         id: Text<'a>,
     },
@@ -260,7 +260,7 @@ error_enum! {
         Undeclared => "the server asked for something that the client did not declare",
         /// The application refused the input that the server asked for.
         Refused => "what the server asked for was refused",
-        /// The server asked for input too many times, see [`Client::rounds`].
+        /// The server asked for input too many times, see [`Client::max_input_rounds`].
         TooManyRounds => "the server asked back too often",
         /// The server asked for more input at once than the client can hold.
         NoRoom => "the server asked more than there is room for",
@@ -339,7 +339,7 @@ impl<'m> Client<'m> {
     /// Returns the description of the client.
     #[must_use]
     pub const fn info(&self) -> &'m ClientInfo<'m> {
-        self.profile
+        self.info
     }
 
     /// Returns a client without a connection. It has at most as many requests and subscriptions in flight as
@@ -348,9 +348,9 @@ impl<'m> Client<'m> {
     /// Without [`held`](Client::held) it answers no requests of the server and subscribes to no single resources.
     /// Without [`timeout`](Client::timeout) requests have no time limit.
     #[must_use]
-    pub fn new(profile: &'m ClientInfo<'m>, slots: impl Into<Slots<'m, PendingRequest>>) -> Self {
+    pub fn new(info: &'m ClientInfo<'m>, slots: impl Into<Slots<'m, PendingRequest>>) -> Self {
         Client {
-            profile,
+            info,
             opening: Opening::default(),
             revision: None,
             offered: ServerCapabilities::NONE,
@@ -385,10 +385,10 @@ impl<'m> Client<'m> {
     }
 
     /// Sets the total time in milliseconds for requests whose timeout starts again with each progress
-    /// notification, unless they set their own with [`Request::at_most`]. Default: one hour. `Millis::MAX` means
+    /// notification, unless they set their own with [`Request::total_timeout`]. Default: one hour. `Millis::MAX` means
     /// no limit.
     #[must_use]
-    pub const fn at_most(mut self, millis: Millis) -> Self {
+    pub const fn total_timeout(mut self, millis: Millis) -> Self {
         self.longest = millis;
         self
     }
@@ -422,7 +422,7 @@ impl<'m> Client<'m> {
     /// the limit is 16 times `most` requests of the server since the client's last request. The client refuses
     /// further ones with -32603 while it has requests or subscriptions in flight.
     #[must_use]
-    pub const fn rounds(mut self, most: u8) -> Self {
+    pub const fn max_input_rounds(mut self, most: u8) -> Self {
         self.rounds_max = most;
         self
     }
@@ -434,8 +434,8 @@ impl<'m> Client<'m> {
     /// [held](Client::held). The timeout of requests is one minute. For other limits use [`new`](Client::new)
     /// with [`Slots::growing`].
     #[must_use]
-    pub fn growing(profile: &'m ClientInfo<'m>) -> Self {
-        Client::new(profile, Slots::growing(64)).held(Store::growing(16 << 20)).timeout(60_000)
+    pub fn growing(info: &'m ClientInfo<'m>) -> Self {
+        Client::new(info, Slots::growing(64)).held(Store::growing(16 << 20)).timeout(60_000)
     }
 }
 
@@ -586,20 +586,20 @@ impl<'m> Client<'m> {
             let (token, state, id) = (pending.token, pending.state(), pending.id());
             let due = pending.due(now).is_some_and(|due| until(due, now) <= 0);
             let done = match state {
-                State::Ended(why) => Ok(self.done(token, Err(RequestError::Lost(why)))),
-                State::Subscription(state) if due && state.is_closing() => {
+                PendingState::Ended(why) => Ok(self.done(token, Err(RequestError::Lost(why)))),
+                PendingState::Subscription(state) if due && state.is_closing() => {
                     self.close(token);
                     Ok(None)
                 }
-                State::Subscription(SubscriptionState::Resting) if due => self.reopen(token, out),
+                PendingState::Subscription(SubscriptionState::Resting) if due => self.reopen(token, out),
                 _ if due => id
                     .map_or(Ok(()), |id| timeouts::write_timed_out(id, out))
                     .map(|()| self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))),
                 // A request that has ended is reported even while nothing can be sent.
                 _ if full || !self.opening.is_ready() => Ok(None),
-                State::Retry => self.send_again(token, out).map(|()| None),
-                State::ListTools { .. } => self.send_tools_list(token, out).map(|()| None),
-                State::Subscription(SubscriptionState::Opening | SubscriptionState::Closing) => {
+                PendingState::Retry => self.send_again(token, out).map(|()| None),
+                PendingState::ListTools { .. } => self.send_tools_list(token, out).map(|()| None),
+                PendingState::Subscription(SubscriptionState::Opening | SubscriptionState::Closing) => {
                     self.advance_subscription(token, out)
                 }
                 _ => Ok(None),

@@ -49,7 +49,7 @@ impl Client<'_> {
                 let id = envelope.params?.get("elicitationId")?.text()?;
                 let known = self.revision.is_some_and(Revision::has_elicitation_complete) && self.ends_visit(&id);
                 Some(if known {
-                    ClientEvent::Visited { id }
+                    ClientEvent::ElicitationComplete { id }
                 } else {
                     ClientEvent::Ignored(ProtocolViolation::UnknownVisit)
                 })

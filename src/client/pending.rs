@@ -8,7 +8,7 @@ use crate::time::Millis;
 
 /// The state of a request in flight. Ids are JSON-RPC ids and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PendingState {
     /// The slot is free.
     Free,
     /// The request is on the wire with this id.
@@ -27,7 +27,7 @@ pub(crate) enum State {
     Ended(TransportError),
 }
 
-/// All transitions of a [`State`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of a [`PendingState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Sent", "send"),
     ("Free", "Subscription", "listen"),
@@ -55,14 +55,14 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Ended", "Free", "outcome told, cancel"),
 ];
 
-machine!(State, TRANSITIONS: Free Sent InputRequired Retry ListTools ListingTools Subscription Ended);
+machine!(PendingState, TRANSITIONS: Free Sent InputRequired Retry ListTools ListingTools Subscription Ended);
 
 /// A slot for a request or a subscription in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRequest {
     pub(crate) token: u32,
     /// Only this file changes it, see [`TRANSITIONS`].
-    state: State,
+    state: PendingState,
     pub(crate) method: Method,
     pub(crate) options: Options,
     /// The client has kept the params, and can send the request again.
@@ -85,9 +85,9 @@ impl PendingRequest {
     /// A free slot.
     pub const FREE: PendingRequest = PendingRequest {
         token: 0,
-        state: State::Free,
+        state: PendingState::Free,
         method: Method::Other,
-        options: Options { progress: false, level: None, timeout: None, longest: None, patient: false },
+        options: Options { progress: false, level: None, timeout: None, longest: None, no_timeout: false },
         retryable: false,
         tools_listed: false,
         rounds: 0,
@@ -100,7 +100,7 @@ impl PendingRequest {
     /// Puts a request into this slot. Its first id on the wire is also its token.
     fn open(&mut self, id: u32, method: Method, options: Options, now: Millis, longest: Millis) {
         *self = PendingRequest { token: id, method, options, ..PendingRequest::FREE };
-        self.state.enter(State::Sent { id });
+        self.state.enter(PendingState::Sent { id });
         self.set_timeout(now, true);
         self.end = after(now, options.end(longest));
     }
@@ -109,13 +109,17 @@ impl PendingRequest {
     pub(crate) fn subscribe(&mut self, token: u32, lists: u8, timeout: Option<Millis>) {
         let options = Options { timeout, ..Options::default() };
         *self = PendingRequest { token, method: Method::Listen, options, lists, ..PendingRequest::FREE };
-        self.state.enter(State::Subscription(SubscriptionState::Opening));
+        self.state.enter(PendingState::Subscription(SubscriptionState::Opening));
     }
 
     /// Waits for `count` inputs of this round. With none, the client sends the request again.
     pub(crate) fn input_required(&mut self, round: u32, count: u8) {
         let missing = bit(count).wrapping_sub(1);
-        self.state.enter(if missing == 0 { State::Retry } else { State::InputRequired { round, missing } });
+        self.state.enter(if missing == 0 {
+            PendingState::Retry
+        } else {
+            PendingState::InputRequired { round, missing }
+        });
         self.rounds += 1;
         // The timeout starts again when the request is sent again.
         self.deadline = None;
@@ -126,14 +130,18 @@ impl PendingRequest {
 
     /// Returns `true` if the input with this index of this round has no answer yet.
     pub(crate) fn awaits_input(&self, wanted: u32, index: u8) -> bool {
-        matches!(self.state, State::InputRequired { round, missing } if round == wanted && missing & bit(index) != 0)
+        matches!(self.state, PendingState::InputRequired { round, missing } if round == wanted && missing & bit(index) != 0)
     }
 
     /// Notes the answer to the input with this index.
     pub(crate) fn input_given(&mut self, index: u8) {
-        if let State::InputRequired { round, missing } = self.state {
+        if let PendingState::InputRequired { round, missing } = self.state {
             let missing = missing & !bit(index);
-            self.state.enter(if missing == 0 { State::Retry } else { State::InputRequired { round, missing } });
+            self.state.enter(if missing == 0 {
+                PendingState::Retry
+            } else {
+                PendingState::InputRequired { round, missing }
+            });
         }
     }
 
@@ -143,24 +151,24 @@ impl PendingRequest {
         if !self.retryable || self.tools_listed {
             return false;
         }
-        self.state.enter(State::ListTools { pages: 0 });
+        self.state.enter(PendingState::ListTools { pages: 0 });
         self.tools_listed = true;
         true
     }
 
     /// Takes a page of tools, or an error. The next page follows if there is `more`, `pages_max` at most.
     pub(crate) fn tools_page(&mut self, more: bool, pages_max: u8) {
-        if let State::ListingTools { pages, .. } = self.state {
+        if let PendingState::ListingTools { pages, .. } = self.state {
             let more = more && pages < pages_max;
-            self.state.enter(if more { State::ListTools { pages: pages + 1 } } else { State::Retry });
+            self.state.enter(if more { PendingState::ListTools { pages: pages + 1 } } else { PendingState::Retry });
         }
     }
 
     /// Notes that the message is on the wire with this id, and starts its time limit.
     pub(crate) fn sent(&mut self, id: u32, now: Millis, longest: Millis) {
         match self.state {
-            State::Retry => self.state.enter(State::Sent { id }),
-            State::ListTools { pages } => self.state.enter(State::ListingTools { id, pages }),
+            PendingState::Retry => self.state.enter(PendingState::Sent { id }),
+            PendingState::ListTools { pages } => self.state.enter(PendingState::ListingTools { id, pages }),
             _ => return,
         }
         self.set_timeout(now, true);
@@ -169,7 +177,7 @@ impl PendingRequest {
 
     /// Changes a subscription to `next`, until `deadline`. For `subscriptions.rs` only.
     pub(crate) fn set_subscription(&mut self, next: SubscriptionState, deadline: Option<Millis>) {
-        if let State::Subscription(state) = &mut self.state {
+        if let PendingState::Subscription(state) = &mut self.state {
             state.enter(next);
             self.deadline = deadline;
         }
@@ -177,24 +185,24 @@ impl PendingRequest {
 
     /// Ends the request without a response. [`advance`](super::Client::advance) reports it.
     pub(crate) fn lose(&mut self, why: TransportError) {
-        if self.is_live() && !matches!(self.state, State::Ended(_)) {
-            self.state.enter(State::Ended(why));
+        if self.is_live() && !matches!(self.state, PendingState::Ended(_)) {
+            self.state.enter(PendingState::Ended(why));
         }
     }
 
-    pub(crate) const fn state(&self) -> State {
+    pub(crate) const fn state(&self) -> PendingState {
         self.state
     }
 
     pub(crate) fn subscription(&self) -> Option<SubscriptionState> {
         match self.state {
-            State::Subscription(state) => Some(state),
+            PendingState::Subscription(state) => Some(state),
             _ => None,
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.state != State::Free
+        self.state != PendingState::Free
     }
 
     /// Returns `true` if the application has not had the result yet.
@@ -205,15 +213,15 @@ impl PendingRequest {
     /// Returns the id on the wire.
     pub(crate) fn id(&self) -> Option<u32> {
         match self.state {
-            State::Sent { id } | State::ListingTools { id, .. } => Some(id),
-            State::Subscription(state) => state.id(),
+            PendingState::Sent { id } | PendingState::ListingTools { id, .. } => Some(id),
+            PendingState::Subscription(state) => state.id(),
             _ => None,
         }
     }
 
     /// Returns `true` if this slot uses an id: as its token, on the wire, or for a round of inputs.
     fn uses(&self, id: u32) -> bool {
-        let round = matches!(self.state, State::InputRequired { round, .. } if round == id);
+        let round = matches!(self.state, PendingState::InputRequired { round, .. } if round == id);
         self.is_live() && (round || self.token == id || self.id() == Some(id))
     }
 
@@ -235,9 +243,11 @@ impl PendingRequest {
     /// Returns the time when the state ends at the latest.
     pub(crate) fn due(&self, now: Millis) -> Option<Millis> {
         match self.state {
-            State::Free | State::Ended(_) | State::Subscription(SubscriptionState::Open { .. }) => None,
+            PendingState::Free
+            | PendingState::Ended(_)
+            | PendingState::Subscription(SubscriptionState::Open { .. }) => None,
             // The user may take any time.
-            State::InputRequired { .. } => self.end,
+            PendingState::InputRequired { .. } => self.end,
             _ => self.deadline.into_iter().chain(self.end).min_by_key(|&time| until(time, now)),
         }
     }
@@ -326,7 +336,7 @@ impl Client<'_> {
     pub(crate) fn admit(&mut self, request: &Request<'_>) -> Result<u32, SendError> {
         let (now, usual, longest, id) = (self.now, self.timeout, self.longest, self.next_id());
         let options = match request.options {
-            options if options.patient => Options { timeout: None, longest: None, ..options },
+            options if options.no_timeout => Options { timeout: None, longest: None, ..options },
             options => Options { timeout: options.timeout.or(usual), ..options },
         };
         self.free_slot()?.open(id, request.method, options, now, longest);
@@ -338,7 +348,7 @@ impl Client<'_> {
         self.drop_held(token);
         let pending = self.pending_mut(token)?;
         let closed = *pending;
-        pending.state.enter(State::Free);
+        pending.state.enter(PendingState::Free);
         Some(closed)
     }
 

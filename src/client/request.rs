@@ -76,7 +76,7 @@ pub(crate) struct Options {
     pub(crate) level: Option<LoggingLevel>,
     pub(crate) timeout: Option<Millis>,
     pub(crate) longest: Option<Millis>,
-    pub(crate) patient: bool,
+    pub(crate) no_timeout: bool,
 }
 
 impl Options {
@@ -232,7 +232,7 @@ impl<'r> Request<'r> {
     /// Asks for `notifications/progress`
     /// ([progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress)). Each
     /// notification with a new value also starts the time of [`timeout`](Request::timeout) again, within the
-    /// total time of [`at_most`](Request::at_most).
+    /// total time of [`total_timeout`](Request::total_timeout).
     pub fn with_progress(mut self) -> Self {
         self.options.progress = true;
         self
@@ -255,16 +255,16 @@ impl<'r> Request<'r> {
     /// Sets the limit in milliseconds of the total time, with progress and with the time of requests of the
     /// server.
     ///
-    /// Default: no limit without progress; with progress that of [`Client::at_most`](super::Client::at_most),
+    /// Default: no limit without progress; with progress that of [`Client::total_timeout`](super::Client::total_timeout),
     /// which does not count the time of requests of the server.
-    pub fn at_most(mut self, millis: Millis) -> Self {
+    pub fn total_timeout(mut self, millis: Millis) -> Self {
         self.options.longest = Some(millis);
         self
     }
 
     /// Removes the time limit.
-    pub fn patient(mut self) -> Self {
-        self.options.patient = true;
+    pub fn no_timeout(mut self) -> Self {
+        self.options.no_timeout = true;
         self
     }
 
@@ -328,7 +328,7 @@ impl Client<'_> {
         let revision = self.revision.unwrap_or(Revision::LATEST);
         write_request(out, id, method, &mut |params| {
             members(params)?;
-            self.profile.write_meta(params, revision, meta)
+            self.info.write_meta(params, revision, meta)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Responses: finds the request that a response answers, and changes the state of that request.
 
-use super::pending::State;
+use super::pending::PendingState;
 use super::{
     Client, ClientEvent, InputRequests, PendingId, ProtocolViolation, ServerRequestKind, TransportError, Turn,
     sanitize::printable_line,
@@ -72,7 +72,7 @@ impl<'a> ErrorObject<'a> {
     /// Returns the `elicitations` of the error `URLElicitationRequiredError` (2025-11-25).
     pub(crate) fn visits(&self) -> Option<Raw<'a>> {
         let visits = self.data.filter(|_| self.code == code::URL_ELICITATION_REQUIRED)?.get("elicitations")?;
-        let whole = visits.items().all(|visit| ServerRequestKind::Visit.is_well_formed(Some(visit)));
+        let whole = visits.items().all(|visit| ServerRequestKind::UrlElicitation.is_well_formed(Some(visit)));
         (whole && (1..=QUESTIONS_MAX).contains(&visits.items().count())).then_some(visits)
     }
 }
@@ -137,7 +137,7 @@ impl Client<'_> {
                 Err(lost) => Err(lost),
             },
             // A type of an extension, which the application knows.
-            Some(Some(kind)) if self.profile.result_types.iter().any(|known| kind.eq_str(known)) => Ok(result),
+            Some(Some(kind)) if self.info.result_types.iter().any(|known| kind.eq_str(known)) => Ok(result),
             Some(_) => Err(TransportError::ResultType),
         };
         self.end(token, outcome.map_err(RequestError::Lost))
@@ -145,7 +145,7 @@ impl Client<'_> {
 
     /// Ends a request. If it is the `tools/list` of a call, the call is sent again instead.
     fn end<'a>(&mut self, token: u32, outcome: Result<Raw<'a>, RequestError<'a>>) -> Option<ClientEvent<'a>> {
-        if self.pending(token).is_some_and(|pending| matches!(pending.state(), State::ListingTools { .. })) {
+        if self.pending(token).is_some_and(|pending| matches!(pending.state(), PendingState::ListingTools { .. })) {
             self.tools_listed(token, outcome.ok());
             return None;
         }
@@ -207,7 +207,7 @@ impl Client<'_> {
             || state.is_some_and(|state| state.kind() != JsonKind::String)
             || (count == 0 && state.is_none());
         let pending = self.pending(token).filter(|_| !broken).ok_or(TransportError::Invalid)?;
-        if !pending.method.may_ask() || !matches!(pending.state(), State::Sent { .. }) {
+        if !pending.method.may_ask() || !matches!(pending.state(), PendingState::Sent { .. }) {
             return Err(TransportError::Invalid);
         }
         if pending.rounds >= self.rounds_max {

@@ -157,13 +157,13 @@ fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>)
 #[derive(Clone, Copy, Debug)]
 pub struct CreateMessageResult<'r> {
     model: &'r str,
-    content: Said<'r>,
+    content: SampledContent<'r>,
     stop_reason: Option<&'r str>,
     meta: Option<Raw<'r>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Said<'r> {
+enum SampledContent<'r> {
     One(ContentBlock<'r>),
     Pieces(&'r [ContentBlock<'r>]),
     Raw(Raw<'r>),
@@ -173,7 +173,7 @@ impl<'r> CreateMessageResult<'r> {
     /// Returns a result with one content block of the model `model`.
     #[must_use]
     pub const fn new(model: &'r str, content: ContentBlock<'r>) -> Self {
-        CreateMessageResult { model, content: Said::One(content), stop_reason: None, meta: None }
+        CreateMessageResult { model, content: SampledContent::One(content), stop_reason: None, meta: None }
     }
 
     /// Returns a result with several content blocks: text and tool uses ([tools in
@@ -181,13 +181,13 @@ impl<'r> CreateMessageResult<'r> {
     /// Before 2025-11-25 the client sends only the first block that is not a tool use.
     #[must_use]
     pub const fn pieces(model: &'r str, content: &'r [ContentBlock<'r>]) -> Self {
-        CreateMessageResult { model, content: Said::Pieces(content), stop_reason: None, meta: None }
+        CreateMessageResult { model, content: SampledContent::Pieces(content), stop_reason: None, meta: None }
     }
 
     /// Returns a result whose `content` is sent without changes: one block, or an array of blocks.
     #[must_use]
     pub const fn raw(model: &'r str, content: Raw<'r>) -> Self {
-        CreateMessageResult { model, content: Said::Raw(content), stop_reason: None, meta: None }
+        CreateMessageResult { model, content: SampledContent::Raw(content), stop_reason: None, meta: None }
     }
 
     /// Sets `stopReason`: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another reason of the model.
@@ -220,12 +220,12 @@ impl<'r> CreateMessageResult<'r> {
 /// 2025-11-25.
 const NOTHING: &[u8] = br#"{"type":"text","text":""}"#;
 
-impl Said<'_> {
+impl SampledContent<'_> {
     fn uses_tools(&self) -> bool {
         match self {
-            Said::One(piece) => piece.is_tool_traffic(),
-            Said::Pieces(pieces) => pieces.iter().any(ContentBlock::is_tool_traffic),
-            Said::Raw(raw) => blocks(*raw).any(|block| is_block(block, TOOL_USE)),
+            SampledContent::One(piece) => piece.is_tool_traffic(),
+            SampledContent::Pieces(pieces) => pieces.iter().any(ContentBlock::is_tool_traffic),
+            SampledContent::Raw(raw) => blocks(*raw).any(|block| is_block(block, TOOL_USE)),
         }
     }
 
@@ -233,13 +233,13 @@ impl Said<'_> {
     fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
         let tools = revision.has(Since::SamplingTools);
         let pieces = match self {
-            Said::Raw(raw) if tools => return write::raw(out, *raw),
-            Said::Raw(raw) => {
+            SampledContent::Raw(raw) if tools => return write::raw(out, *raw),
+            SampledContent::Raw(raw) => {
                 let block = blocks(*raw).find(|&block| !is_block(block, TOOL_USE) && !is_block(block, TOOL_RESULT));
                 return write::raw(out, block.unwrap_or(Raw::trusted(NOTHING)));
             }
-            Said::One(piece) => core::slice::from_ref(piece),
-            Said::Pieces(pieces) => pieces,
+            SampledContent::One(piece) => core::slice::from_ref(piece),
+            SampledContent::Pieces(pieces) => pieces,
         };
         match (pieces, pieces.iter().find(|piece| !piece.is_tool_traffic())) {
             ([piece], _) if tools => piece.write_in(out, revision, true),

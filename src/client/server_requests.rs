@@ -57,7 +57,7 @@ pub enum ServerRequestKind {
     /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)): a page for
     /// the user to visit. See [`ServerRequest::message`] and [`ServerRequest::url`]; the params often have
     /// `elicitationId`.
-    Visit,
+    UrlElicitation,
     /// `sampling/createMessage`
     /// ([sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling)): a message from a
     /// language model. The params have `messages`, `maxTokens` and others. Keep to `maxTokens`: cut the message, and say so with
@@ -86,7 +86,7 @@ impl ServerRequestKind {
             () if method.eq_str("sampling/createMessage") => Some(ServerRequestKind::Sampling),
             () if method.eq_str("roots/list") => Some(ServerRequestKind::Roots),
             () if !method.eq_str("elicitation/create") => None,
-            () if mode.is_some_and(|mode| mode.eq_str("url")) => Some(ServerRequestKind::Visit),
+            () if mode.is_some_and(|mode| mode.eq_str("url")) => Some(ServerRequestKind::UrlElicitation),
             () => Some(ServerRequestKind::Form),
         }
     }
@@ -117,7 +117,7 @@ impl ServerRequestKind {
         declared.has(match self {
             ServerRequestKind::Form if !form => return false,
             ServerRequestKind::Form => ClientCapability::ElicitForm,
-            ServerRequestKind::Visit => ClientCapability::ElicitUrl,
+            ServerRequestKind::UrlElicitation => ClientCapability::ElicitUrl,
             ServerRequestKind::Roots => ClientCapability::Roots,
             ServerRequestKind::Sampling if tools => ClientCapability::SamplingTools,
             ServerRequestKind::Sampling => ClientCapability::Sampling,
@@ -131,7 +131,7 @@ impl ServerRequestKind {
         let get = |key| params.and_then(|params| params.get(key));
         match self {
             ServerRequestKind::Form => get("requestedSchema").is_some(),
-            ServerRequestKind::Visit => get("url").is_some_and(|url| url.text().is_some()),
+            ServerRequestKind::UrlElicitation => get("url").is_some_and(|url| url.text().is_some()),
             ServerRequestKind::Sampling => get("messages").is_some_and(super::result::balanced),
             ServerRequestKind::Roots | ServerRequestKind::ListTasks => true,
             _ => get("taskId").is_some_and(|id| id.text().is_some()),
@@ -145,7 +145,7 @@ impl ServerRequestKind {
     fn undeclared(self, declared: ClientCapabilities) -> RpcError<'static> {
         let elicits = declared.has(ClientCapability::ElicitForm) || declared.has(ClientCapability::ElicitUrl);
         match self {
-            ServerRequestKind::Form | ServerRequestKind::Visit if elicits => {
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation if elicits => {
                 RpcError::invalid_params("The client did not declare this mode of elicitation")
             }
             ServerRequestKind::Sampling if declared.has(ClientCapability::Sampling) => {
@@ -245,7 +245,7 @@ impl<'a> ServerRequest<'a> {
     /// user's consent.
     #[must_use]
     pub fn url(&self) -> Option<Text<'a>> {
-        self.params.get("url").filter(|_| self.kind == ServerRequestKind::Visit)?.text()
+        self.params.get("url").filter(|_| self.kind == ServerRequestKind::UrlElicitation)?.text()
     }
 }
 
@@ -258,7 +258,7 @@ impl<'a> InputRequests<'a> {
             let kind = ServerRequestKind::of(&request.get("method")?.text()?, params)?;
             Some((kind, params.unwrap_or(const { Raw::constant("{}") })))
         });
-        let visits = self.list.items().map(|visit| (ServerRequestKind::Visit, visit));
+        let visits = self.list.items().map(|visit| (ServerRequestKind::UrlElicitation, visit));
         self.one.into_iter().chain(inputs).chain(visits).zip(0..).map(move |((kind, params), index)| {
             let id = ServerRequestId { owner, index, kind };
             ServerRequest { id, kind, params }
@@ -287,7 +287,7 @@ impl Client<'_> {
         }
         let params = envelope.params;
         let revision = self.revision.unwrap_or(Revision::BEFORE_OPENING);
-        let has_tasks = [&SAMPLING[..], &ELICITATION].iter().any(|of| self.profile.has_tasks(of, revision));
+        let has_tasks = [&SAMPLING[..], &ELICITATION].iter().any(|of| self.info.has_tasks(of, revision));
         let about_tasks = || ServerRequestKind::about_tasks(&method).filter(|_| has_tasks);
         let (failure, oddity) = match ServerRequestKind::of(&method, params).or_else(about_tasks) {
             None => (RpcError::method_not_found(), ProtocolViolation::BadRequest),
@@ -299,7 +299,7 @@ impl Client<'_> {
             }
             Some(kind) => match self.keep_question(id, kind, related_task(kind, params, revision)) {
                 Some(owner) => {
-                    if let Some(visit) = params.filter(|_| kind == ServerRequestKind::Visit) {
+                    if let Some(visit) = params.filter(|_| kind == ServerRequestKind::UrlElicitation) {
                         self.keep_visit(visit);
                     }
                     let token = exchange.and_then(|wire| self.on_wire(wire)).map(|pending| PendingId(pending.token));
@@ -321,11 +321,11 @@ impl Client<'_> {
     pub fn task_of<'a>(&self, request: &ServerRequest<'a>) -> Option<Raw<'a>> {
         let of: &[ClientCapability] = match request.kind {
             ServerRequestKind::Sampling => &SAMPLING,
-            ServerRequestKind::Form | ServerRequestKind::Visit => &ELICITATION,
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation => &ELICITATION,
             _ => return None,
         };
         // An error of 2025-11-25 may have elicitations too: only a request can have a task.
-        let is_request = self.question_id(request.id).is_some() && self.profile.has_tasks(of, self.revision?);
+        let is_request = self.question_id(request.id).is_some() && self.info.has_tasks(of, self.revision?);
         request.params.get("task").filter(|task| is_request && task.kind() != JsonKind::Null)
     }
 
@@ -452,7 +452,7 @@ impl Client<'_> {
     ) -> Result<(), SendError> {
         if let Some(token) = self.asking(question) {
             return match question.kind {
-                ServerRequestKind::Form | ServerRequestKind::Visit => {
+                ServerRequestKind::Form | ServerRequestKind::UrlElicitation => {
                     self.keep_answer(token, question, &ClientResult::decline())
                 }
                 _ => {
@@ -517,8 +517,9 @@ impl Client<'_> {
 
 /// Returns the kind from the tag of a record.
 fn kind_of(tag: u8) -> ServerRequestKind {
-    use ServerRequestKind::{CancelTask, Form, GetTask, GetTaskPayload, ListTasks, Sampling, Visit};
-    const KINDS: [ServerRequestKind; 7] = [Form, Visit, Sampling, GetTask, GetTaskPayload, ListTasks, CancelTask];
+    use ServerRequestKind::{CancelTask, Form, GetTask, GetTaskPayload, ListTasks, Sampling, UrlElicitation};
+    const KINDS: [ServerRequestKind; 7] =
+        [Form, UrlElicitation, Sampling, GetTask, GetTaskPayload, ListTasks, CancelTask];
     KINDS.into_iter().find(|&kind| kind as u8 == tag).unwrap_or(ServerRequestKind::Roots)
 }
 
@@ -580,7 +581,7 @@ mod tests {
         let form = of(ServerRequestKind::Form, both.as_bytes());
         assert!(form.message().is_some_and(|message| message.eq_str("Who?")));
         assert!(form.form().is_ok_and(|form| form.fields().count() == 1) && form.url().is_none());
-        let visit = of(ServerRequestKind::Visit, both.as_bytes());
+        let visit = of(ServerRequestKind::UrlElicitation, both.as_bytes());
         assert!(visit.url().is_some_and(|url| url.eq_str("https://example.com")));
         assert_eq!(visit.form().err(), Some(ViewError::Missing("requestedSchema")));
         let broken = of(ServerRequestKind::Form, br#"{"message":3,"requestedSchema":[]}"#);

@@ -30,7 +30,7 @@ impl Client<'_> {
     }
 
     /// Stops the timeout of the request with this id on the wire, until [`resume`](super::Client::resume): its
-    /// transport waits for credentials. The limit of [`at_most`](super::Request::at_most) stays.
+    /// transport waits for credentials. The limit of [`total_timeout`](super::Request::total_timeout) stays.
     pub fn pause(&mut self, wire: u64) {
         self.set_timeout(wire, false);
     }

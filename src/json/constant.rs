@@ -204,12 +204,12 @@ pub const HEADER_NAME_MAX: usize = 100;
 #[must_use]
 pub const fn has_valid_headers(schema: &str) -> bool {
     let bytes = schema.as_bytes();
-    check(schema).is_ok() && headers(bytes, space(bytes, 0), Place::Root, None).is_some()
+    check(schema).is_ok() && headers(bytes, space(bytes, 0), SchemaPlace::Root, None).is_some()
 }
 
 /// The place of a value in a schema: it decides whether an annotation may be there.
 #[derive(Clone, Copy)]
-enum Place {
+enum SchemaPlace {
     /// The schema itself.
     Root,
     /// A parameter that is reached through `properties` alone.
@@ -230,7 +230,7 @@ const DATA: [&[u8]; 5] = [b"\"default\"", b"\"const\"", b"\"enum\"", b"\"example
 
 /// Counts the annotations in the value at `at` that have the name at `wanted`; `None` if one of the annotations
 /// is wrong.
-const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize>) -> Option<usize> {
+const fn headers(bytes: &[u8], mut at: usize, place: SchemaPlace, wanted: Option<usize>) -> Option<usize> {
     let (this, is_array) = (at, byte(bytes, at) == b'[');
     let mut count = 0;
     // `at` is first at the bracket, then at the comma after each member.
@@ -239,27 +239,31 @@ const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize
         let Ok(start) = (if is_array { Ok(key) } else { self::key(bytes, key) }) else { return Some(count) };
         let Ok(end) = value(bytes, start, DEPTH) else { return Some(count) };
         let inner = match place {
-            Place::Properties => Some(Place::Parameter),
-            Place::Schemas => Some(Place::Astray),
-            _ if is_array => Some(Place::Astray),
+            SchemaPlace::Properties => Some(SchemaPlace::Parameter),
+            SchemaPlace::Schemas => Some(SchemaPlace::Astray),
+            _ if is_array => Some(SchemaPlace::Astray),
             _ if word(bytes, key, b"\"x-mcp-header\"").is_ok() => {
-                if !matches!(place, Place::Parameter) || !is_header_name(bytes, start) || !has_header_type(bytes, this)
+                if !matches!(place, SchemaPlace::Parameter)
+                    || !is_header_name(bytes, start)
+                    || !has_header_type(bytes, this)
                 {
                     return None;
                 }
                 match wanted {
                     Some(wanted) => count += is_same_name(bytes, wanted, start) as usize,
-                    None => match headers(bytes, space(bytes, 0), Place::Root, Some(start)) {
+                    None => match headers(bytes, space(bytes, 0), SchemaPlace::Root, Some(start)) {
                         Some(1) => {}
                         _ => return None,
                     },
                 }
                 None
             }
-            Place::Root | Place::Parameter if word(bytes, key, b"\"properties\"").is_ok() => Some(Place::Properties),
-            _ if is_one_of(bytes, key, &SCHEMAS) => Some(Place::Schemas),
+            SchemaPlace::Root | SchemaPlace::Parameter if word(bytes, key, b"\"properties\"").is_ok() => {
+                Some(SchemaPlace::Properties)
+            }
+            _ if is_one_of(bytes, key, &SCHEMAS) => Some(SchemaPlace::Schemas),
             _ if is_one_of(bytes, key, &DATA) => None,
-            _ => Some(Place::Astray),
+            _ => Some(SchemaPlace::Astray),
         };
         if let Some(inner) = inner {
             match headers(bytes, start, inner, wanted) {

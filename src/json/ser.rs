@@ -66,7 +66,7 @@ type Result<T = ()> = core::result::Result<T, SerializeError>;
 /// # Errors
 /// A [`SerializeError`]. A part of the value may be written by then; the caller takes it back.
 pub fn to_sink<W: Sink + ?Sized, T: Serialize + ?Sized>(out: &mut W, value: &T) -> Result {
-    value.serialize(Writer { out, place: Place::Value })
+    value.serialize(Writer { out, place: ValuePlace::Value })
 }
 
 /// Writes `value` as JSON inside a string: with escapes. The caller writes the quotes.
@@ -80,12 +80,12 @@ pub fn to_escaped<W: Sink + ?Sized, T: Serialize + ?Sized>(out: &mut W, value: &
 /// Writes one value.
 struct Writer<'w, W: ?Sized> {
     out: &'w mut W,
-    place: Place,
+    place: ValuePlace,
 }
 
 /// The place of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValuePlace {
     /// Any place for a value.
     Value,
     /// The key of a map, which is a string.
@@ -98,14 +98,14 @@ impl<'w, W: Sink + ?Sized> Writer<'w, W> {
     /// Returns the sink, for a value that neither a key nor a `RawValue` can have.
     fn value(self) -> Result<&'w mut W> {
         match self.place {
-            Place::Value => Ok(self.out),
-            Place::Key => Err(SerializeError::Key),
-            Place::Raw => Err(SerializeError::Unsupported),
+            ValuePlace::Value => Ok(self.out),
+            ValuePlace::Key => Err(SerializeError::Key),
+            ValuePlace::Raw => Err(SerializeError::Unsupported),
         }
     }
 
     fn number(self, write: impl FnOnce(&mut W) -> core::result::Result<(), FullError>) -> Result {
-        if self.place != Place::Key {
+        if self.place != ValuePlace::Key {
             return Ok(write(self.out)?);
         }
         self.out.put(b"\"")?;
@@ -162,7 +162,7 @@ impl<'w, W: Sink + ?Sized> ser::Serializer for Writer<'w, W> {
 
     fn serialize_str(self, value: &str) -> Result {
         match self.place {
-            Place::Raw => write::one_line(self.out, value.as_bytes())?,
+            ValuePlace::Raw => write::one_line(self.out, value.as_bytes())?,
             _ => write::string(self.out, value)?,
         }
         Ok(())
@@ -245,7 +245,7 @@ impl<'w, W: Sink + ?Sized> ser::Serializer for Writer<'w, W> {
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result {
-        if self.place == Place::Raw {
+        if self.place == ValuePlace::Raw {
             return show(self.out, value);
         }
         self.out.put(b"\"")?;
@@ -280,7 +280,7 @@ impl<'w, W: Sink + ?Sized> Inside<'w, W> {
 
     fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result {
         if self.is_raw {
-            return value.serialize(Writer { out: &mut *self.out, place: Place::Raw });
+            return value.serialize(Writer { out: &mut *self.out, place: ValuePlace::Raw });
         }
         self.separate()?;
         write::string(self.out, name)?;
@@ -338,7 +338,7 @@ impl<W: Sink + ?Sized> ser::SerializeMap for Inside<'_, W> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result {
         self.separate()?;
-        key.serialize(Writer { out: &mut *self.out, place: Place::Key })
+        key.serialize(Writer { out: &mut *self.out, place: ValuePlace::Key })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {

@@ -18,7 +18,7 @@ pub struct ServerOptions<'c> {
     /// The description of the server: name, capabilities, revisions.
     pub about: &'c ServerInfo<'c>,
     /// The checks of the transport, see [`TransportChecks`]. Default: none.
-    pub gate: &'c dyn TransportChecks,
+    pub checks: &'c dyn TransportChecks,
     /// Returns whether a resource exists, before it is subscribed to. Default: every resource exists.
     pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
     /// The topics of extensions.
@@ -29,7 +29,7 @@ impl<'c> ServerOptions<'c> {
     /// Makes options without checks: any resource can be subscribed to.
     #[must_use]
     pub const fn new(about: &'c ServerInfo<'c>) -> Self {
-        ServerOptions { about, gate: &(), has_resource: &|_| true, topics: NO_TOPICS }
+        ServerOptions { about, checks: &(), has_resource: &|_| true, topics: NO_TOPICS }
     }
 }
 
@@ -108,11 +108,11 @@ pub(crate) struct Legacy {
 }
 
 impl Legacy {
-    pub(crate) const CODE: Legacy = Legacy {
+    pub(crate) const VTABLE: Legacy = Legacy {
         initialize: |server, context, request, why, out| server.initialize(context, request, why, out),
         set_level: |server, request, why, out| {
             let level = request.members().level.and_then(LoggingLevel::read);
-            let level = level.or_else(|| why.be_params(NO_LEVEL))?;
+            let level = level.or_else(|| why.fail_params(NO_LEVEL))?;
             Some(server.reply_empty(request, out).map(|()| {
                 server.peer.level = level;
                 None
@@ -137,7 +137,7 @@ pub(crate) struct Modern {
 }
 
 impl Modern {
-    pub(crate) const CODE: Modern = Modern {
+    pub(crate) const VTABLE: Modern = Modern {
         terms: modern_terms,
         discover: |server, context, request, terms, why, out| {
             server.whole_or_streamed(context, request, terms, write_discovered, why, out)
@@ -153,7 +153,7 @@ impl Modern {
             }
             modern_terms(context, request, why)
         },
-        ..Modern::CODE
+        ..Modern::VTABLE
     };
 }
 
@@ -196,13 +196,15 @@ impl Server<'_> {
         let about = context.about;
         let event = match request.method {
             Method::Initialize => {
-                return (about.legacy.or_else(|| why.be_method())?.initialize)(self, context, request, why, out);
+                return (about.legacy.or_else(|| why.fail_method())?.initialize)(self, context, request, why, out);
             }
             Method::Discover => {
-                return (about.modern.or_else(|| why.be_method())?.discover)(self, context, request, &terms, why, out);
+                return (about.modern.or_else(|| why.fail_method())?.discover)(
+                    self, context, request, &terms, why, out,
+                );
             }
             Method::Ping => return Some(self.reply_empty(request, out).map(|()| None)),
-            Method::SetLevel => (about.legacy.or_else(|| why.be_method())?.set_level)(self, request, why, out)?,
+            Method::SetLevel => (about.legacy.or_else(|| why.fail_method())?.set_level)(self, request, why, out)?,
             Method::Subscribe | Method::Unsubscribe | Method::Listen => {
                 let code = self.subscribing.or_else(|| why.set(TOO_MANY_SUBSCRIPTIONS))?;
                 (code.request)(self, context, request, out).map(|()| None)
@@ -210,7 +212,7 @@ impl Server<'_> {
             _ => Ok(Some(ServerEvent::Request { token: self.admit(request, &terms, why)? })),
         };
         if event.is_ok() {
-            self.peer.go_on();
+            self.peer.mark_initialized();
         }
         Some(event)
     }
@@ -226,21 +228,21 @@ impl Server<'_> {
         // that code for a sign that the server knows it. A server of 2026-07-28 alone checks every request by its
         // rules.
         let alone = context.about.legacy.is_none();
-        let by_itself = alone || request.envelope.meta.is_modern() || context.gate.is_modern();
+        let by_itself = alone || request.envelope.meta.is_modern() || context.checks.is_modern();
         if let Some(modern) = context.about.modern.filter(|_| by_itself) {
             return (modern.terms)(context, request, why);
         }
         let is_legacy = request.method.is_of(Era::Legacy);
         let revision = match (self.peer.revision(), request.method) {
             (Some(_), Method::Initialize) if self.reopen.is_none() => {
-                return why.be_request("Invalid request: already initialized");
+                return why.fail_request("Invalid request: already initialized");
             }
             (Some(revision), method) if is_legacy || method == Method::Other => revision,
             (None, Method::Initialize | Method::Ping) => Revision::BEFORE_OPENING,
             (None, method) if method != Method::Other && (is_legacy || context.about.modern.is_some()) => {
-                return why.be_params(EITHER_WAY);
+                return why.fail_params(EITHER_WAY);
             }
-            _ => return why.be_method(),
+            _ => return why.fail_method(),
         };
         Some(Negotiated { revision, client: self.peer.client, level: None })
     }
@@ -255,20 +257,20 @@ impl Server<'_> {
     ) -> Option<()> {
         let (id, meta) = (request.id.as_bytes(), &request.envelope.meta);
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
-            return why.be_method();
+            return why.fail_method();
         }
         // Also `null`: JSON-RPC omits `params` or structures them.
         if request.params().is_some_and(|params| object(params).is_none()) {
-            return why.be_params("Invalid params: not an object");
+            return why.fail_params("Invalid params: not an object");
         }
         if meta.progress_token.is_some_and(|token| !is_id(token)) {
-            return why.be_params("Invalid params: progressToken is neither a string nor an integer");
+            return why.fail_params("Invalid params: progressToken is neither a string nor an integer");
         }
         if let Some(level) = meta.log_level.filter(|_| terms.revision.is_modern()) {
-            terms.level = Some(LoggingLevel::read(level).or_else(|| why.be_params(NO_LEVEL))?);
+            terms.level = Some(LoggingLevel::read(level).or_else(|| why.fail_params(NO_LEVEL))?);
         }
         if self.find(id).is_some() || self.has_listen(id) {
-            return why.be_request("Invalid request: the id is in use");
+            return why.fail_request("Invalid request: the id is in use");
         }
         Some(())
     }
@@ -286,10 +288,10 @@ impl Server<'_> {
         // The members inside are not checked: a capability that is not an object counts as absent, and a missing name
         // or version does no harm. Other servers refuse both.
         let (Some(version), Some(capabilities), Some(client)) = (version, capabilities.and_then(object), client) else {
-            return why.be_params("Invalid params: initialize needs protocolVersion, capabilities and clientInfo");
+            return why.fail_params("Invalid params: initialize needs protocolVersion, capabilities and clientInfo");
         };
         let asked = Revision::ALL.into_iter().find(|revision| version.eq_str(revision.date()));
-        let revision = context.about.revisions.negotiate(asked).or_else(|| why.be_method())?;
+        let revision = context.about.revisions.negotiate(asked).or_else(|| why.fail_method())?;
         let terms = Negotiated { revision, client: ClientCapabilities::NONE, level: None };
         let written = self.whole_or_streamed(context, request, &terms, write_initialized, why, out)?;
         Some(written.map(|streaming| {
@@ -340,21 +342,21 @@ fn modern_terms<'a>(
 ) -> Option<Negotiated> {
     let (given, members, revisions) = (&request.envelope.meta, request.members(), context.about.revisions);
     let Some(version) = given.version.and_then(|version| version.text_of(members.plain)) else {
-        return why.be_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing");
+        return why.fail_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing");
     };
     let Some(capabilities) = given.capabilities.and_then(object) else {
-        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing");
+        return why.fail_params("Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing");
     };
     if given.client_info.is_some_and(|client| object(client).is_none()) {
-        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object");
+        return why.fail_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object");
     }
-    why.ok_or_set(context.gate.version(&version))?;
+    why.ok_or_set(context.checks.version(&version))?;
     let served = revisions.of(Era::Modern).find(|revision| version.eq_str(revision.date()));
     let revision = served.or_else(|| why.set(RpcError::unsupported_version(version, revisions)))?;
     let target = members.target(request.method).and_then(|target| target.text_of(members.plain));
-    why.ok_or_set(context.gate.routing(&request.name, target.as_ref()))?;
+    why.ok_or_set(context.checks.routing(&request.name, target.as_ref()))?;
     if request.method != Method::Other && !request.method.is_of(Era::Modern) {
-        return why.be_method();
+        return why.fail_method();
     }
     Some(Negotiated { revision, client: context.about.read_client(capabilities), level: None })
 }

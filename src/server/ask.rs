@@ -98,10 +98,10 @@ impl Server<'_> {
         self.end_listens();
     }
 
-    /// Ends the open questions of the requests with a [`route`](Server::route): their client is gone.
+    /// Ends the open questions of the requests with a [`transport_id`](Server::transport_id): their client is gone.
     /// [`ready`](Server::ready) returns these requests.
-    pub fn end_questions(&mut self, route: u32) {
-        self.close_questions(|slot| slot.route == route);
+    pub fn end_questions(&mut self, transport_id: u32) {
+        self.close_questions(|slot| slot.transport_id == transport_id);
     }
 
     fn close_questions(&mut self, which: impl Fn(&RequestSlot) -> bool) {
@@ -134,7 +134,7 @@ impl Server<'_> {
         let answer = payload.as_bytes();
         if !self.has_ask_share(answer.len()) || self.asks.push(owner, ANSWER, question | refused, &[answer]).is_err() {
             if !self.over_http {
-                return self.give_up(token, "The client's answer is too large", out);
+                return self.abandon_request(token, "The client's answer is too large", out);
             }
             // The answer came in another exchange than the one that takes the reply.
             if let Some(slot) = self.slot_mut(token) {

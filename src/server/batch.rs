@@ -43,7 +43,7 @@ impl Server<'_> {
 
     /// Returns the element of the batch whose reply goes out in windows.
     pub(crate) fn streaming_element(&self) -> Option<RequestToken> {
-        self.streaming(self.route).filter(|_| WINDOWS && self.has_batch())
+        self.streaming(self.transport_id).filter(|_| WINDOWS && self.has_batch())
     }
 
     /// Returns the position in the batch, which begins if none is being handled.

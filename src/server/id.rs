@@ -73,7 +73,7 @@ pub(crate) struct Tokens {
     /// In the upper half.
     count: u32,
     #[cfg(not(target_has_atomic = "32"))]
-    numbers: place::Place,
+    numbers: addresses::SlotAddresses,
 }
 
 impl Tokens {
@@ -83,7 +83,7 @@ impl Tokens {
         #[cfg(target_has_atomic = "32")]
         let number = next_number();
         #[cfg(not(target_has_atomic = "32"))]
-        let (numbers, number) = place::Place::new(slots);
+        let (numbers, number) = addresses::SlotAddresses::new(slots);
         Tokens {
             id: ServerId(number),
             number,
@@ -122,10 +122,10 @@ fn next_number() -> NonZeroU32 {
 
 /// Without an atomic counter, the addresses of the slots are the numbers: they are lent to one server only.
 #[cfg(any(test, not(target_has_atomic = "32")))]
-mod place {
+mod addresses {
     use super::{NonZeroU32, RequestSlot};
 
-    pub(crate) struct Place {
+    pub(crate) struct SlotAddresses {
         first: NonZeroU32,
         bytes: u32,
         /// Has addresses in place of slots that are not lent.
@@ -133,7 +133,7 @@ mod place {
         _own: Option<alloc::boxed::Box<[u8; 64]>>,
     }
 
-    impl Place {
+    impl SlotAddresses {
         pub(super) fn new(slots: &[RequestSlot]) -> (Self, NonZeroU32) {
             let (address, bytes) = (slots.as_ptr().addr(), size_of_val(slots));
             #[cfg(feature = "alloc")]
@@ -141,7 +141,7 @@ mod place {
             #[cfg(feature = "alloc")]
             let (address, bytes) = own.as_ref().map_or((address, bytes), |own| (own.as_ptr().addr(), own.len()));
             let first = NonZeroU32::new(address as u32).unwrap_or(NonZeroU32::MIN);
-            let place = Place {
+            let place = SlotAddresses {
                 first,
                 bytes: bytes as u32,
                 #[cfg(feature = "alloc")]
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn addresses_are_numbers_of_one_server() {
         let lent = [[RequestSlot::FREE; 2], [RequestSlot::FREE; 2]];
-        let places = [place::Place::new(&lent[0]), place::Place::new(&lent[1])];
+        let places = [addresses::SlotAddresses::new(&lent[0]), addresses::SlotAddresses::new(&lent[1])];
         #[cfg(feature = "alloc")]
-        let places = places.into_iter().chain([place::Place::new(&[]), place::Place::new(&[])]);
+        let places = places.into_iter().chain([addresses::SlotAddresses::new(&[]), addresses::SlotAddresses::new(&[])]);
         let mut seen = std::collections::HashSet::new();
         for (numbers, first) in places {
             let (mut number, mut count) = (first, 0);

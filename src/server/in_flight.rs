@@ -135,10 +135,10 @@ pub struct RequestSlot {
     token: Option<RequestToken>,
     state: RequestState,
     pub(crate) scope: Scope,
-    /// The number of [`Server::set_route`].
-    pub(crate) route: u32,
-    /// The number of [`Server::set_note`].
-    pub(crate) note: u64,
+    /// The number of [`Server::set_transport_id`].
+    pub(crate) transport_id: u32,
+    /// The number of [`Server::set_transport_data`].
+    pub(crate) transport_data: u64,
     /// The index of the tool, resource or template that it names; a late answer pulls the source of that one.
     pub(crate) handler: u16,
     /// The client may close its connection and come back.
@@ -161,8 +161,8 @@ impl RequestSlot {
         token: None,
         state: RequestState::Free,
         scope: Scope(0),
-        route: 0,
-        note: 0,
+        transport_id: 0,
+        transport_data: 0,
         handler: 0,
         released: false,
         // Never read; the first, which is 0.
@@ -418,48 +418,48 @@ impl Server<'_> {
         self.first(first, RequestSlot::is_ready).map(|token| (usize::from(token.slot()), token))
     }
 
-    /// Sets the number that requests get from here on, for [`route`](Server::route). Over HTTP: the exchange that
+    /// Sets the number that requests get from here on, for [`transport_id`](Server::transport_id). Over HTTP: the exchange that
     /// they belong to.
-    pub fn set_route(&mut self, route: u32) {
-        self.route = route;
+    pub fn set_transport_id(&mut self, transport_id: u32) {
+        self.transport_id = transport_id;
     }
 
-    /// Returns the number of [`set_route`](Server::set_route) of a request.
+    /// Returns the number of [`set_transport_id`](Server::set_transport_id) of a request.
     #[must_use]
-    pub fn route(&self, token: RequestToken) -> Option<u32> {
-        self.slot(token).map(|slot| slot.route)
+    pub fn transport_id(&self, token: RequestToken) -> Option<u32> {
+        self.slot(token).map(|slot| slot.transport_id)
     }
 
     /// Keeps a number of the transport on a request. Over HTTP: the client that it belongs to.
-    pub fn set_note(&mut self, token: RequestToken, note: u64) {
+    pub fn set_transport_data(&mut self, token: RequestToken, data: u64) {
         if let Some(slot) = self.slot_mut(token) {
-            slot.note = note;
+            slot.transport_data = data;
         }
     }
 
-    /// Returns the number of [`set_note`](Server::set_note) of a request; 0 if it has none.
+    /// Returns the number of [`set_transport_data`](Server::set_transport_data) of a request; 0 if it has none.
     #[must_use]
-    pub fn note(&self, token: RequestToken) -> Option<u64> {
-        self.slot(token).map(|slot| slot.note)
+    pub fn transport_data(&self, token: RequestToken) -> Option<u64> {
+        self.slot(token).map(|slot| slot.transport_data)
     }
 
-    /// Returns whether a request with this route is in flight.
+    /// Returns whether a request with this id of the transport is in flight.
     #[must_use]
-    pub fn has_route(&self, route: u32) -> bool {
-        self.first(0, |slot| slot.route == route).is_some()
+    pub fn has_transport_id(&self, transport_id: u32) -> bool {
+        self.first(0, |slot| slot.transport_id == transport_id).is_some()
     }
 
-    /// Returns a request with this route whose reply goes out in windows.
+    /// Returns a request with this id of the transport whose reply goes out in windows.
     #[must_use]
-    pub fn streaming(&self, route: u32) -> Option<RequestToken> {
-        self.first(0, |slot| slot.is_streaming() && slot.route == route)
+    pub fn streaming(&self, transport_id: u32) -> Option<RequestToken> {
+        self.first(0, |slot| slot.is_streaming() && slot.transport_id == transport_id)
     }
 
-    /// Returns whether the handler of a request with this route lets the client close the connection and come back
+    /// Returns whether the handler of a request with this id of the transport lets the client close the connection and come back
     /// for the answer.
     #[must_use]
-    pub fn is_released(&self, route: u32) -> bool {
-        self.first(0, |slot| slot.route == route && slot.released).is_some()
+    pub fn is_released(&self, transport_id: u32) -> bool {
+        self.first(0, |slot| slot.transport_id == transport_id && slot.released).is_some()
     }
 }
 
@@ -476,13 +476,13 @@ impl Server<'_> {
         let free = free.and_then(|at| Some((u16::try_from(at).ok()?, self.slots.get_mut(at)?)));
         let (number, slot) = free.or_else(|| why.set(OVERLOADED))?;
         if !slot.id.set(request.id.as_bytes()) {
-            return why.be_request("Invalid request: the id is too long");
+            return why.fail_request("Invalid request: the id is too long");
         }
         let progress_token = request.envelope.meta.progress_token.map_or(&b""[..], |token| token.as_bytes());
         if !slot.progress_token.set(progress_token) {
-            return why.be_params("Invalid params: the progress token is too long");
+            return why.fail_params("Invalid params: the progress token is too long");
         }
-        (slot.scope, slot.route, slot.note) = (self.scope, self.route, 0);
+        (slot.scope, slot.transport_id, slot.transport_data) = (self.scope, self.transport_id, 0);
         (slot.released, slot.progress) = (false, 0);
         (slot.method, slot.revision, slot.client, slot.level) =
             (request.method, terms.revision, terms.client, terms.level);
@@ -583,7 +583,7 @@ impl Server<'_> {
     ///
     /// # Errors
     /// [`FullError`] if the error does not fit; the request is then still open.
-    pub fn give_up(&mut self, token: RequestToken, message: &str, out: &mut dyn Out) -> Result<(), FullError> {
+    pub fn abandon_request(&mut self, token: RequestToken, message: &str, out: &mut dyn Out) -> Result<(), FullError> {
         if let Some(slot) = self.slot(token) {
             respond_failure(out, Some(slot.id.as_bytes()), &RpcError::internal(message))?;
         }
@@ -597,7 +597,7 @@ impl Server<'_> {
     /// [`FullError`] if an error does not fit. Send the pending bytes, then call again.
     pub fn abandon(&mut self, out: &mut dyn Out) -> Result<(), FullError> {
         while let Some(token) = self.first(0, |_| true) {
-            self.give_up(token, "The server is going away", out)?;
+            self.abandon_request(token, "The server is going away", out)?;
         }
         Ok(())
     }

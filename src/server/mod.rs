@@ -93,8 +93,8 @@ pub const MIN_ROOM: usize = 124 + 2 * ID_MAX;
 pub struct Server<'m> {
     pub(crate) peer: Peer,
     pub(crate) scope: Scope,
-    /// The number that new requests get, see [`Server::route`].
-    pub(crate) route: u32,
+    /// The number that new requests get, see [`Server::transport_id`].
+    pub(crate) transport_id: u32,
     /// Messages travel in HTTP exchanges, not on one stream.
     pub(crate) over_http: bool,
     pub(crate) now: Millis,
@@ -221,7 +221,7 @@ impl<'m> Server<'m> {
         Server {
             peer: Peer::NEW,
             scope: Scope(0),
-            route: 0,
+            transport_id: 0,
             over_http: false,
             now: 0,
             ask_timeout: None,
@@ -259,7 +259,7 @@ impl<'m> Server<'m> {
     #[must_use]
     pub fn subscriptions(mut self, store: impl Into<Store<'m>>) -> Self {
         self.subscriptions = Records::new(store.into());
-        self.subscribing = Some(&SubscriptionVtable::CODE);
+        self.subscribing = Some(&SubscriptionVtable::VTABLE);
         self.write_news = Some(WRITE_ALL);
         self
     }
@@ -509,7 +509,7 @@ impl Server<'_> {
         }
         // Some clients leave the prefix out.
         if method.eq_str("notifications/initialized") || method.eq_str("initialized") {
-            self.peer.go_on();
+            self.peer.mark_initialized();
         }
         Ok(Some(ServerEvent::Notification { method, params: envelope.params }))
     }

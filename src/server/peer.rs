@@ -66,7 +66,7 @@ impl Peer {
     pub fn opened_elsewhere(revision: Revision, client: ClientCapabilities) -> Peer {
         let mut peer = Peer::NEW;
         peer.open(revision, client);
-        peer.go_on();
+        peer.mark_initialized();
         peer
     }
 
@@ -117,7 +117,7 @@ impl Peer {
     }
 
     /// Notes `notifications/initialized` or a request. Some clients never send the notification.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn mark_initialized(&mut self) {
         if let ConnectionState::Opened(revision) = self.state {
             self.change("notifications/initialized, a request", ConnectionState::Initialized(revision));
         }

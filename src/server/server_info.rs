@@ -119,8 +119,8 @@ impl<'t> ServerInfo<'t> {
             declared: None,
             caching: Caching::NONE,
             revisions: Revisions::ALL,
-            legacy: Some(&Legacy::CODE),
-            modern: Some(&Modern::CODE),
+            legacy: Some(&Legacy::VTABLE),
+            modern: Some(&Modern::VTABLE),
             signs_results: true,
             plain: is_plain(name) && is_plain(version),
             details: None,
@@ -205,8 +205,8 @@ impl<'t> ServerInfo<'t> {
     #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
         let (legacy, modern) = match (revisions.has_era(Era::Legacy), revisions.has_era(Era::Modern)) {
-            (true, true) => (Some(&Legacy::CODE), Some(&Modern::CODE)),
-            (true, false) => (Some(&Legacy::CODE), None),
+            (true, true) => (Some(&Legacy::VTABLE), Some(&Modern::VTABLE)),
+            (true, false) => (Some(&Legacy::VTABLE), None),
             (false, true) => (None, Some(&Modern::ALONE)),
             (false, false) => (None, None),
         };
@@ -215,7 +215,7 @@ impl<'t> ServerInfo<'t> {
 
     /// Leaves the name and the version out of the results of 2026-07-28, where they SHOULD be.
     #[must_use]
-    pub const fn unsigned(self) -> Self {
+    pub const fn without_server_info(self) -> Self {
         ServerInfo { signs_results: false, ..self }
     }
 

@@ -95,7 +95,7 @@ pub(crate) struct SubscriptionVtable {
 }
 
 impl SubscriptionVtable {
-    pub(crate) const CODE: SubscriptionVtable = SubscriptionVtable {
+    pub(crate) const VTABLE: SubscriptionVtable = SubscriptionVtable {
         request: |server, context, request, out| match (request.method(), request.target_uri()) {
             (Method::Listen, _) => server.listen(context, request, out),
             (_, None) => server.refuse(request, &RpcError::invalid_params("Invalid params: uri is missing"), out),

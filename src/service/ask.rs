@@ -63,7 +63,7 @@ impl<'a> RequestContext<'a> {
         if !self.slot.method.may_ask() && !self.is_of_extension() {
             return Err(wrong_ask("The handler suspends what cannot be resumed"));
         }
-        let (keep, again) = match &mut self.desk {
+        let (keep, again) = match &mut self.ask {
             AskVia::Travels { keep, again, .. } => (keep, *again),
             AskVia::Stays { keep, live, .. } => (keep, live.is_some()),
             AskVia::Closed => return Err(cannot_ask("an answer that was put off cannot be suspended")),
@@ -81,13 +81,13 @@ impl<'a> RequestContext<'a> {
     /// Returns whether this run was resumed, see [`suspend`](RequestContext::suspend). If a resumed run asks, the next run,
     /// with the answers, is not a resumed one.
     pub fn is_resumed(&self) -> bool {
-        !matches!(self.desk, AskVia::Closed) && self.slot.is_resumed()
+        !matches!(self.ask, AskVia::Closed) && self.slot.is_resumed()
     }
 
     /// Returns the answer to the question `key` that the run before this one asked. Answers to earlier questions are gone:
     /// keep them in the state.
     pub fn answer(&self, key: &str) -> Option<InputResponse<'a>> {
-        match &self.desk {
+        match &self.ask {
             AskVia::Travels { responses, .. } => Some(InputResponse { result: Ok(responses.as_ref()?.get(key)?) }),
             AskVia::Stays { live, .. } => self.kept_answer(live.clone()?, key),
             AskVia::Closed => None,
@@ -113,7 +113,7 @@ impl<'a> RequestContext<'a> {
     /// state, or a conversation that breaks the rule of [`CreateMessage::new`](super::CreateMessage::new).
     pub fn ask(&mut self, questions: &[InputRequest<'_>], state: &[u8]) -> HandlerResult {
         self.check_questions(questions, state)?;
-        match self.desk {
+        match self.ask {
             AskVia::Travels { .. } => self.ask_by_result(questions, state),
             AskVia::Stays { .. } => self.ask_by_request(questions, state),
             AskVia::Closed => {
@@ -219,7 +219,7 @@ impl<'a> RequestContext<'a> {
 
     /// Asks up to 2025-11-25: the questions are requests, and the request waits here for the answers.
     fn ask_by_request(&mut self, questions: &[InputRequest<'_>], state: &[u8]) -> HandlerResult {
-        let AskVia::Stays { live, keep, has_slot, next_id } = &mut self.desk else {
+        let AskVia::Stays { live, keep, has_slot, next_id } = &mut self.ask else {
             return Err(cannot_ask("there is nowhere to wait for the answer"));
         };
         if !*has_slot {

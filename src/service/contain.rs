@@ -3,7 +3,7 @@
 use super::Service;
 use super::context::{AskVia, RequestContext};
 use super::invoke::HandlerRun;
-use super::linked::{Asked, Route, Target};
+use super::linked::{HandlerInput, Route, Target};
 use super::requests::Call;
 use crate::server::RpcError;
 use crate::sink::Mark;
@@ -73,14 +73,14 @@ impl<S> Service<'_, S> {
         route: &Route<S>,
         state: &mut S,
         target: &Target<S>,
-        asked: &Asked<'a>,
+        input: &HandlerInput<'a>,
         Call { mut handling }: Call<'a>,
     ) -> HandlerRun {
         match self.routes.catch {
             Some(catch) => {
-                contained!(catch, handling, |handling| { (route.call)(self, state, target, asked, Call { handling }) })
+                contained!(catch, handling, |handling| { (route.call)(self, state, target, input, Call { handling }) })
             }
-            None => (route.call)(self, state, target, asked, Call { handling }),
+            None => (route.call)(self, state, target, input, Call { handling }),
         }
     }
 }
@@ -99,7 +99,7 @@ impl RequestContext<'_> {
             state: self.state,
             scratch: &mut *self.scratch,
             sealing: &mut *self.sealing,
-            desk: match &mut self.desk {
+            ask: match &mut self.ask {
                 AskVia::Travels { responses, keep, again } => {
                     AskVia::Travels { responses: *responses, keep: &mut **keep, again: *again }
                 }

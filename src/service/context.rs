@@ -64,7 +64,7 @@ pub struct HandlerError(pub(crate) HandlerFailure);
 #[cfg_attr(not(feature = "ask"), allow(dead_code, reason = "not all can happen"))]
 pub(crate) enum HandlerFailure {
     Fail(RpcError<'static>),
-    Teach(ToolError),
+    ToolError(ToolError),
     /// There is no room for the questions now. Nothing was written, so the handler may run again.
     AskLater,
     /// There is no room for the reply. The handler has had its effects and must not run again.
@@ -89,7 +89,7 @@ impl HandlerFailure {
         let short = RpcError::too_large();
         match self {
             HandlerFailure::Fail(failure) => RpcError { code: failure.code, ..short },
-            HandlerFailure::Teach(lesson) => RpcError { code: lesson.code, ..short },
+            HandlerFailure::ToolError(error) => RpcError { code: error.code, ..short },
             HandlerFailure::AskLater | HandlerFailure::TooLarge => short,
         }
     }
@@ -104,8 +104,8 @@ impl From<RpcError<'static>> for HandlerError {
 /// The error is answered as by [`RequestContext::failed`].
 impl From<&'static str> for HandlerError {
     fn from(text: &'static str) -> Self {
-        let lesson = ToolError { words: [text, "", "", ""], code: code::INTERNAL, otherwise: text };
-        HandlerError(HandlerFailure::Teach(lesson))
+        let error = ToolError { words: [text, "", "", ""], code: code::INTERNAL, otherwise: text };
+        HandlerError(HandlerFailure::ToolError(error))
     }
 }
 
@@ -113,7 +113,7 @@ impl From<&'static str> for HandlerError {
 impl From<crate::json::DeserializeError> for HandlerError {
     fn from(refused: crate::json::DeserializeError) -> Self {
         let [first, second, third] = refused.words();
-        HandlerError(HandlerFailure::Teach(ToolError {
+        HandlerError(HandlerFailure::ToolError(ToolError {
             words: ["Invalid arguments: ", first, second, third],
             code: code::INVALID_PARAMS,
             otherwise: "Invalid params: wrong arguments",
@@ -155,7 +155,7 @@ pub struct RequestContext<'a> {
     pub(crate) scratch: &'a mut [u8],
     /// For the sealed state of a question; separate, because reading the arguments uses up the scratch.
     pub(crate) sealing: &'a mut [u8],
-    pub(crate) desk: AskVia<'a>,
+    pub(crate) ask: AskVia<'a>,
     pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) principal: Option<&'a str>,
     pub(crate) session_level: LoggingLevel,
@@ -260,7 +260,7 @@ impl<'a> RequestContext<'a> {
         if self.slot.revision.is_modern() {
             return Err(RpcError::missing_capability(feature).into());
         }
-        Err(HandlerError(HandlerFailure::Teach(ToolError {
+        Err(HandlerError(HandlerFailure::ToolError(ToolError {
             words: ["The client does not support ", feature.name(), "", ""],
             code: code::INTERNAL,
             otherwise: "The client cannot be asked",
@@ -326,7 +326,7 @@ impl<'a> RequestContext<'a> {
     /// several servers notes the change in its state and calls
     /// [`LineServer::publish`](crate::line_server::LineServer::publish) of each.
     ///
-    /// In an answer [outside of a server](super::Service::respond_detached) it does nothing and returns `false`: publish in
+    /// In an answer [outside of a server](super::Service::write_detached_result) it does nothing and returns `false`: publish in
     /// the loop then.
     ///
     /// Needs the feature `alloc`. Without an allocator, note the change in the state and publish it in the loop.

@@ -4,7 +4,7 @@
 //! A program without them is linked without this code: the builder methods set other [routes](super::linked).
 
 use super::dynamic_list::DynamicLists;
-use super::linked::{Asked, Route, Target, call_tool, decode_uri, decode_value, find_read, find_tool};
+use super::linked::{HandlerInput, Route, Target, call_tool, decode_uri, decode_value, find_read, find_tool};
 use super::requests::{Call, Complete, GetPrompt, HandlerResult, ReadResource};
 use super::router::matching;
 use super::{PromptInfo, ResourceInfo, Service, ToolInfo, template};
@@ -233,7 +233,7 @@ impl<'t, S> Service<'t, S> {
     /// Sets tools that are not in a constant table; they come after those of [`tools`](Service::tools). Declares `tools`.
     pub const fn dynamic_tools(mut self, tools: &'t (dyn DynamicTools<S> + Sync)) -> Self {
         self.dynamic.tools = Some(tools);
-        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.routes.tools = Some(Route::DYNAMIC_TOOLS);
         self.feature(ServerCapability::Tools)
     }
@@ -242,7 +242,7 @@ impl<'t, S> Service<'t, S> {
     /// `resources`.
     pub const fn dynamic_resources(mut self, resources: &'t (dyn DynamicResources<S> + Sync)) -> Self {
         self.dynamic.resources = Some(resources);
-        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.dynamic_uris()
     }
 
@@ -250,7 +250,7 @@ impl<'t, S> Service<'t, S> {
     /// Declares `resources`; `completions` is declared with [`feature`](Service::feature), if they complete their variables.
     pub const fn dynamic_templates(mut self, templates: &'t (dyn DynamicTemplates<S> + Sync)) -> Self {
         self.dynamic.templates = Some(templates);
-        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.dynamic_uris()
     }
 
@@ -265,7 +265,7 @@ impl<'t, S> Service<'t, S> {
     /// `prompts`; `completions` is declared with [`feature`](Service::feature), if they complete their arguments.
     pub const fn dynamic_prompts(mut self, prompts: &'t (dyn DynamicPrompts<S> + Sync)) -> Self {
         self.dynamic.prompts = Some(prompts);
-        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.routes.prompts = Some(Route::DYNAMIC_PROMPTS);
         self.routes.completions = Some(Route::DYNAMIC_COMPLETIONS);
         self.feature(ServerCapability::Prompts)
@@ -293,30 +293,30 @@ const TEMPLATE: usize = 1;
 impl<S> Route<S> {
     /// `tools/call`, `tools/list`: the tools of the table, and after them the others.
     pub(crate) const DYNAMIC_TOOLS: &'static Route<S> = &Route {
-        find: |service, state, gate, slot, asked| {
-            let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+        find: |service, state, checks, slot, input| {
+            let name = input.members.name.and_then(|name| name.text_of(input.members.plain));
             let unknown = Err(RpcError::invalid_params("Unknown tool"));
             let (Some(name), Some(tools)) = (name, service.dynamic.tools) else { return unknown };
             if service.tools.iter().any(|tool| name.eq_str(tool.info.name)) {
-                return find_tool(service, state, gate, slot, asked);
+                return find_tool(service, state, checks, slot, input);
             }
             let mut found = unknown;
             tools.find(state, &name, &mut |key, info| {
                 if let Some(Target { index, .. }) = target::<S>(service.tools.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
-                    found = asked.check_tool(index, info, gate);
+                    found = input.check_tool(index, info, checks);
                 }
             });
             found
         },
-        call: |service, state, target, asked, mut call| {
+        call: |service, state, target, input, mut call| {
             let (Some((key, _)), Some(tools)) = (key_of(target, service.tools.len()), service.dynamic.tools) else {
-                return call_tool(service, state, target, asked, call);
+                return call_tool(service, state, target, input, call);
             };
             call.slot.handler = NO_TABLE;
             #[cfg(feature = "extensions")]
-            if let Some(name) = asked.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls()) {
+            if let Some(name) = input.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls()) {
                 let mut checked = Ok(());
                 tools.find(state, &name, &mut |_, info| checked = service.check_call(info, &call));
                 if let Err(failure) = checked {
@@ -331,11 +331,11 @@ impl<S> Route<S> {
     /// `resources/read` and the two lists: the entries of the tables, and after them the others.
     pub(crate) const DYNAMIC_RESOURCES: &'static Route<S> = &Route {
         find: find_read,
-        call: |service, state, target, asked, mut call| {
+        call: |service, state, target, input, mut call| {
             let Some((key, kind)) = key_of(target, service.resources.len() + service.templates.len()) else {
-                return service.call_read(state, call.handling, target.index, asked);
+                return service.call_read(state, call.handling, target.index, input);
             };
-            let uri = decode_uri(asked, &mut call.handling.scratch);
+            let uri = decode_uri(input, &mut call.handling.scratch);
             if uri.is_empty() {
                 // It has escapes, and there is no room to decode them.
                 return call.ran(Err(RpcError::internal("The URI is too long").into()));
@@ -353,27 +353,27 @@ impl<S> Route<S> {
 
     /// `prompts/get`, `prompts/list`: the prompts of the table, and after them the others.
     pub(crate) const DYNAMIC_PROMPTS: &'static Route<S> = &Route {
-        find: |service, state, _, _, asked| {
-            let name = asked.members.name.and_then(|name| name.text());
+        find: |service, state, _, _, input| {
+            let name = input.members.name.and_then(|name| name.text());
             let unknown = Err(RpcError::invalid_params("Unknown prompt"));
             let (Some(name), Some(prompts)) = (name, service.dynamic.prompts) else { return unknown };
             if service.prompts.iter().any(|prompt| name.eq_str(prompt.info.name)) {
-                return service.find_prompt(asked);
+                return service.find_prompt(input);
             }
             let mut found = unknown;
             prompts.find(state, &name, &mut |key, info| {
                 if let Some(Target { index, .. }) = target::<S>(service.prompts.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
-                    found = asked.check_prompt(index, info);
+                    found = input.check_prompt(index, info);
                 }
             });
             found
         },
-        call: |service, state, target, asked, call| {
+        call: |service, state, target, input, call| {
             let found = key_of(target, service.prompts.len()).zip(service.dynamic.prompts);
             let Some(((key, _), prompts)) = found else {
-                return (Route::PROMPTS.call)(service, state, target, asked, call);
+                return (Route::PROMPTS.call)(service, state, target, input, call);
             };
             let Call { handling } = call;
             handling.slot.handler = NO_TABLE;
@@ -384,19 +384,20 @@ impl<S> Route<S> {
 
     /// `completion/complete`: first of what the tables have. The index is that of [`target`] plus one.
     pub(crate) const DYNAMIC_COMPLETIONS: &'static Route<S> = &Route {
-        find: |service, state, gate, slot, asked| match (Route::COMPLETIONS.find)(service, state, gate, slot, asked) {
-            Err(unknown) => service.find_dynamic_completion(state, asked).unwrap_or(Err(unknown)),
+        find: |service, state, checks, slot, input| match (Route::COMPLETIONS.find)(service, state, checks, slot, input)
+        {
+            Err(unknown) => service.find_dynamic_completion(state, input).unwrap_or(Err(unknown)),
             found => found,
         },
-        call: |service, state, target, asked, call| {
-            let (Some((key, kind)), Some((argument, value))) = (key_of(target, 1), asked.completed()) else {
-                return (Route::COMPLETIONS.call)(service, state, target, asked, call);
+        call: |service, state, target, input, call| {
+            let (Some((key, kind)), Some((argument, value))) = (key_of(target, 1), input.completed()) else {
+                return (Route::COMPLETIONS.call)(service, state, target, input, call);
             };
             let Call { mut handling } = call;
             let Some(value) = decode_value(value, &mut handling) else {
                 return handling.ran(Err(RpcError::internal("The value is too long").into()));
             };
-            let complete = Complete { handling, argument, value, context: asked.members.context };
+            let complete = Complete { handling, argument, value, context: input.members.context };
             match (kind, service.dynamic.prompts, service.dynamic.templates) {
                 (PLAIN, Some(prompts), _) => complete.run(state, |state, it| prompts.complete(key, state, it)),
                 (_, _, Some(templates)) => complete.run(state, |state, it| templates.complete(key, state, it)),
@@ -427,9 +428,13 @@ fn find_dynamic<S>(service: &Service<'_, S>, state: &S, uri: &Text<'_>) -> Optio
 
 impl<S> Service<'_, S> {
     /// Finds what completes a value; `None` if nothing is known by the name. The tables were asked before.
-    fn find_dynamic_completion<'a>(&self, state: &S, asked: &Asked<'a>) -> Option<Result<Target<S>, RpcError<'a>>> {
-        let reference = asked.members.reference?;
-        let (argument, _) = asked.completed()?;
+    fn find_dynamic_completion<'a>(
+        &self,
+        state: &S,
+        input: &HandlerInput<'a>,
+    ) -> Option<Result<Target<S>, RpcError<'a>>> {
+        let reference = input.members.reference?;
+        let (argument, _) = input.completed()?;
         let known = |is_known: bool, key, kind| match is_known {
             true => target(1, key, kind, super::DEFAULT_RESERVE).ok_or(RpcError::internal("The key is too large")),
             // An argument that it does not have: an empty list.

@@ -37,7 +37,7 @@ pub(crate) struct DynamicLists<S: 'static> {
 }
 
 impl<S> DynamicLists<S> {
-    pub(crate) const THESE: &'static Self = &DynamicLists {
+    pub(crate) const LINKED: &'static Self = &DynamicLists {
         list: |service, state, token, request, server, out| service.list_dynamic(state, token, request, server, out),
         #[cfg(feature = "windows")]
         pump: |service, state, large, slot, page, out| service.pump_dynamic(state, large, slot, page, out),
@@ -68,14 +68,14 @@ fn each<T>(
 }
 
 /// Passes descriptions on as entries, until no more are wanted.
-struct Sift<'w> {
+struct PageWriter<'w> {
     with: &'w mut dyn FnMut(Entry<'_>) -> bool,
     goes_on: bool,
 }
 
-impl<'w> Sift<'w> {
+impl<'w> PageWriter<'w> {
     fn new(with: &'w mut dyn FnMut(Entry<'_>) -> bool) -> Self {
-        Sift { with, goes_on: true }
+        PageWriter { with, goes_on: true }
     }
 
     fn pass(&mut self, is_sound: bool, write: &WriteEntry<'_>) -> bool {
@@ -101,19 +101,19 @@ impl<S> Service<'_, S> {
             return;
         }
         let from = from.saturating_sub(self.list_len(slot.method));
-        let mut sift = Sift::new(with);
+        let mut writer = PageWriter::new(with);
         let Dynamic { tools, resources, templates, prompts, .. } = self.dynamic;
         match (slot.method, tools, resources, templates, prompts) {
             (Method::ToolsList, Some(tools), ..) => {
-                tools.list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, revision)))
+                tools.list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision)))
             }
             (Method::ResourcesList, _, Some(resources), ..) => resources
-                .list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, "uri", revision))),
+                .list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, "uri", revision))),
             (Method::TemplatesList, _, _, Some(templates), _) => templates.list(state, from, &mut |info| {
-                sift.pass(info.is_sound_template(), &|out| info.write(out, "uriTemplate", revision))
+                writer.pass(info.is_sound_template(), &|out| info.write(out, "uriTemplate", revision))
             }),
             (Method::PromptsList, .., Some(prompts)) => {
-                prompts.list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, revision)))
+                prompts.list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision)))
             }
             _ => {}
         }

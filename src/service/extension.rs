@@ -46,7 +46,7 @@
 //! | members of a result, `resultType` | [`RequestContext::result_as`], from each handler; so a `tools/call` is answered with another kind of result |
 //! | `_meta` of results and entries | [`RequestContext::set_meta`], [`Tool::meta`](super::Tool::meta) and its like |
 //! | `_meta` of the contents of a resource | [`ReadResource::set_contents_meta`] |
-//! | results that are kept for later | [`Service::respond_detached`](super::Service::respond_detached), [`RequestContext::fail_raw`], [`InputRequest::write`](super::InputRequest::write), [`InputRequest::kept`](super::InputRequest::kept), [`InputResponse::new`](super::InputResponse::new) |
+//! | results that are kept for later | [`Service::write_detached_result`](super::Service::write_detached_result), [`RequestContext::fail_raw`], [`InputRequest::write`](super::InputRequest::write), [`InputRequest::kept`](super::InputRequest::kept), [`InputResponse::new`](super::InputResponse::new) |
 //! | requests of it that wait | [`RequestContext::suspend`], [`RequestToken::to_bits`](crate::server::RequestToken::to_bits) |
 //! | members of an entry of `tools/list` | [`Tool::entry`](super::Tool::entry) |
 //! | calls of tools that it refuses | [`Extension::check_calls`] |
@@ -61,7 +61,7 @@ use super::context::{begin_message, end_result};
 #[cfg(feature = "ask")]
 use super::input_request::{InputError, InputRequest, InputResponse};
 use super::invoke::refuse;
-use super::linked::{Asked, Route, Target};
+use super::linked::{HandlerInput, Route, Target};
 use super::requests::{Call, CustomRequest, ReadResource};
 use super::{DEFAULT_RESERVE, Service, ToolInfo};
 use crate::json::write::raw;
@@ -354,11 +354,11 @@ impl<'t, S> Service<'t, S> {
 fn find_method<'a, S>(
     service: &Service<'_, S>,
     _: &S,
-    gate: &dyn TransportChecks,
+    checks: &dyn TransportChecks,
     slot: &RequestSlot,
-    asked: &Asked<'a>,
+    input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
-    let index = match asked.name {
+    let index = match input.name {
         Some(name) => service.methods().position(|(_, m)| name.eq_str(m.name) && m.is_served(slot.revision)),
         // The handler runs again.
         None => usize::from(slot.handler).checked_sub(1),
@@ -371,11 +371,11 @@ fn find_method<'a, S>(
         };
     };
     if slot.revision.is_modern() {
-        let target = method.target.and_then(|member| asked.params?.get(member)?.text());
-        if let (Some(name), Some(target)) = (asked.name, target) {
-            gate.routing(&name, Some(&target))?;
+        let target = method.target.and_then(|member| input.params?.get(member)?.text());
+        if let (Some(name), Some(target)) = (input.name, target) {
+            checks.routing(&name, Some(&target))?;
         }
-        let capabilities = asked.members.meta.and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES));
+        let capabilities = input.members.meta.and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES));
         if method.gate != Gate::Open && declared(capabilities, extension.id).is_none() {
             return Err(match method.gate {
                 Gate::Hidden => RpcError::method_not_found(),
@@ -390,18 +390,18 @@ fn call_method<'a, S>(
     service: &'a Service<'a, S>,
     state: &mut S,
     target: &Target<S>,
-    asked: &Asked<'a>,
+    input: &HandlerInput<'a>,
     Call { handling }: Call<'a>,
 ) -> super::invoke::HandlerRun {
     handling.slot.handler = target.index as u16;
     let found = target.index.checked_sub(1).and_then(|index| service.methods().nth(index));
     match (found, service.other) {
         (Some((_, found)), _) => {
-            let method = asked.name.unwrap_or(crate::json::Text::from_raw(found.name.as_bytes()));
+            let method = input.name.unwrap_or(crate::json::Text::from_raw(found.name.as_bytes()));
             CustomRequest { handling, method, caching: found.caching }.run(state, found.run)
         }
         (None, Some(other)) => {
-            let method = asked.name.unwrap_or(crate::json::Text::from_raw(b""));
+            let method = input.name.unwrap_or(crate::json::Text::from_raw(b""));
             CustomRequest { handling, method, caching: None }.run(state, other)
         }
         _ => handling.ran_nothing(),
@@ -488,7 +488,7 @@ impl<'a> RequestContext<'a> {
         if self.slot.revision.is_modern() {
             return Err(RpcError::missing_extension(id).into());
         }
-        Err(HandlerError(HandlerFailure::Teach(ToolError {
+        Err(HandlerError(HandlerFailure::ToolError(ToolError {
             words: ["The client does not support ", id, "", ""],
             code: code::INTERNAL,
             otherwise: "The client does not support an extension",
@@ -545,7 +545,7 @@ impl<S> Service<'_, S> {
     /// # Errors
     /// [`RespondError::WrongKind`] if `answer` does not answer at once; [`RespondError::FullNow`] or
     /// [`RespondError::FullNever`] if not even a short error fits.
-    pub fn respond_detached(
+    pub fn write_detached_result(
         &self,
         revision: Revision,
         now: Millis,
@@ -567,7 +567,7 @@ impl<S> Service<'_, S> {
             state: &[],
             scratch: &mut [],
             sealing: &mut [],
-            desk: AskVia::Closed,
+            ask: AskVia::Closed,
             seal: None,
             principal: None,
             session_level: crate::protocol::LoggingLevel::Emergency,

@@ -84,7 +84,7 @@ pub(super) const fn wrong_ask(words: &'static str) -> HandlerError {
 
 /// Makes the error if the client cannot be asked, in words for the model.
 pub(super) const fn cannot_ask(words: &'static str) -> HandlerError {
-    HandlerError(HandlerFailure::Teach(ToolError {
+    HandlerError(HandlerFailure::ToolError(ToolError {
         words: [words, "", "", ""],
         code: code::INTERNAL,
         otherwise: words,

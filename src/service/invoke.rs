@@ -3,7 +3,7 @@
 use super::Service;
 use super::context::{AskVia, HandlerFailure, HandlerResult, RequestContext, Settled, write_words};
 use super::definition::ResourceInfo;
-use super::linked::Asked;
+use super::linked::HandlerInput;
 use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
 use super::router::{Dispatched, MessageSource};
 use super::scratch::{Layout, SEALED};
@@ -65,15 +65,15 @@ impl<S> Service<'_, S> {
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
         let (has_slot, next_id) = (server.can_ask_again(), server.next_id);
-        let nothing = Asked { params: None, members: &RequestMembers::NONE, name: None };
+        let nothing = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
         let Some((mut handling, asks)) = self.context(server, token, Layout::EMPTY, &nothing, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
         let (live, mut draft) = asks.split(spare);
         let params = kept(&live, owner, PARAMS).map(Raw::trusted);
         let members = params.map_or(RequestMembers::NONE, crate::rpc::read_params);
-        let asked = Asked { params, members: &members, name: None };
-        let (route, target) = match self.find(state, &(), handling.slot, &asked) {
+        let input = HandlerInput { params, members: &members, name: None };
+        let (route, target) = match self.find(state, &(), handling.slot, &input) {
             Ok(found) => found,
             Err(failure) => {
                 // The service has changed meanwhile.
@@ -89,16 +89,16 @@ impl<S> Service<'_, S> {
         handling.slot.resume();
         handling.lay_out(&members, kept(&live, owner, STATE).unwrap_or(b""));
         let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
-        let desk = match handling.slot.revision.is_modern() {
+        let ask = match handling.slot.revision.is_modern() {
             true => AskVia::Travels { responses: members.input_responses, keep: &mut draft, again: true },
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let principal = principal.or(origin.principal);
-        let handling = RequestContext { params, members: &members, desk, principal, reserve, ..handling };
+        let handling = RequestContext { params, members: &members, ask, principal, reserve, ..handling };
         let mut ran = match () {
             #[cfg(feature = "std")]
-            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),
-            () => (route.call)(self, state, &target, &asked, Call { handling }),
+            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &input, Call { handling }),
+            () => (route.call)(self, state, &target, &input, Call { handling }),
         };
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
@@ -148,7 +148,7 @@ impl<S> Service<'_, S> {
             Ok(Settled::Answered) => Ok(Dispatched::Handled),
             Ok(Settled::Later | Settled::Suspended) if server.is_crowded() => {
                 // The handler may have kept the token: it must not run again.
-                let refused = self.give_up(state, token, OVERLOADED.message, server, out);
+                let refused = self.abandon_request(state, token, OVERLOADED.message, server, out);
                 refused.map(|()| Dispatched::Handled).map_err(|_| FullError::Never)
             }
             Ok(Settled::Later) => {
@@ -208,10 +208,10 @@ pub(crate) fn refuse(
     out: &mut dyn Out,
 ) -> Result<(), FullError> {
     let failure = match why {
-        HandlerFailure::Teach(lesson) if slot.method == Method::ToolsCall => {
-            return write_words(out, about, slot, None, &TextValue::from(&lesson.words.map(TextValue::from)), true);
+        HandlerFailure::ToolError(error) if slot.method == Method::ToolsCall => {
+            return write_words(out, about, slot, None, &TextValue::from(&error.words.map(TextValue::from)), true);
         }
-        HandlerFailure::Teach(lesson) => RpcError::new(lesson.code, lesson.otherwise),
+        HandlerFailure::ToolError(error) => RpcError::new(error.code, error.otherwise),
         HandlerFailure::Fail(failure) => failure,
         HandlerFailure::AskLater | HandlerFailure::TooLarge => why.in_short(),
     };
@@ -340,8 +340,8 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "windows")]
         let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
         let empty = out.mark().at() == 0;
-        let asked = Asked { params: None, members: &RequestMembers::NONE, name: None };
-        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &asked, &mut *out) else {
+        let input = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
+        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
             return Err(RespondError::Stale);
         };
         #[cfg(feature = "windows")]

@@ -19,14 +19,14 @@ use crate::sink::{FullError, Writer};
 
 /// The parameters of one handler run: read from the message, or from the retry record.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct HandlerInput<'a> {
     pub(crate) params: Option<Raw<'a>>,
     pub(crate) members: &'a RequestMembers<'a>,
     /// The `method` of a request that the protocol does not know.
     pub(crate) name: Option<Text<'a>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> HandlerInput<'a> {
     /// Returns `argument.name` and `argument.value` of a completion.
     pub(crate) fn completed(&self) -> Option<(Text<'a>, Text<'a>)> {
         let argument = self.members.argument?;
@@ -38,10 +38,10 @@ impl<'a> Asked<'a> {
         &self,
         index: usize,
         info: &ToolInfo<'_>,
-        gate: &dyn TransportChecks,
+        checks: &dyn TransportChecks,
     ) -> Result<Target<S>, RpcError<'a>> {
         let arguments = self.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)?;
+        checks.arguments(Raw::trusted(info.input.as_bytes()), arguments)?;
         Ok(Target::at(index, info.reserve))
     }
 }
@@ -72,10 +72,10 @@ pub(crate) struct Route<S: 'static> {
         &S,
         &dyn TransportChecks,
         &RequestSlot,
-        &Asked<'a>,
+        &HandlerInput<'a>,
     ) -> Result<Target<S>, RpcError<'a>>,
     /// Runs the handler. It takes a [`Call`], which a tool gets as it is: made from a [`RequestContext`] it would be a copy.
-    pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Target<S>, &Asked<'a>, Call<'a>) -> HandlerRun,
+    pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Target<S>, &HandlerInput<'a>, Call<'a>) -> HandlerRun,
     /// Writes a separator and the entry at an index of the table of the method.
     pub(crate) write: fn(&Service<'_, S>, Method, usize, &[u8], Revision, &mut Writer<'_>) -> Result<(), FullError>,
 }
@@ -94,7 +94,7 @@ impl<S> Route<S> {
     /// `resources/read` and the two lists: resources, and after them templates.
     pub(crate) const RESOURCES: &'static Route<S> = &Route {
         find: find_read,
-        call: |service, state, target, asked, call| service.call_read(state, call.handling, target.index, asked),
+        call: |service, state, target, input, call| service.call_read(state, call.handling, target.index, input),
         write: |service, method, index, separator, revision, out| {
             out.put(separator)?;
             let (info, key) = match method {
@@ -107,7 +107,7 @@ impl<S> Route<S> {
 
     /// `prompts/get`, `prompts/list`.
     pub(crate) const PROMPTS: &'static Route<S> = &Route {
-        find: |service, _, _, _, asked| service.find_prompt(asked),
+        find: |service, _, _, _, input| service.find_prompt(input),
         call: |service, state, target, _, Call { handling }| {
             let Some(prompt) = service.prompts.get(target.index) else { return handling.ran_nothing() };
             handling.slot.handler = target.index as u16;
@@ -121,11 +121,11 @@ impl<S> Route<S> {
 
     /// `completion/complete`: variables of templates and arguments of prompts.
     pub(crate) const COMPLETIONS: &'static Route<S> = &Route {
-        find: |service, _, _, _, asked| {
-            Ok(Target { index: 0, reserve: DEFAULT_RESERVE, complete: service.find_completion(asked)? })
+        find: |service, _, _, _, input| {
+            Ok(Target { index: 0, reserve: DEFAULT_RESERVE, complete: service.find_completion(input)? })
         },
-        call: |_, state, target, asked, Call { mut handling }| {
-            let Some((complete, (argument, value))) = target.complete.zip(asked.completed()) else {
+        call: |_, state, target, input, Call { mut handling }| {
+            let Some((complete, (argument, value))) = target.complete.zip(input.completed()) else {
                 // There is no function to complete it: an empty list.
                 let complete = Complete { handling, argument: Text::from_raw(b""), value: "", context: None };
                 return complete.run(state, |_, complete| complete.offer::<&str>([]));
@@ -133,7 +133,7 @@ impl<S> Route<S> {
             let Some(value) = decode_value(value, &mut handling) else {
                 return handling.ran(Err(RpcError::internal("The value is too long").into()));
             };
-            Complete { handling, argument, value, context: asked.members.context }.run(state, complete)
+            Complete { handling, argument, value, context: input.members.context }.run(state, complete)
         },
         write: |_, _, _, _, _, _| Ok(()),
     };
@@ -141,9 +141,9 @@ impl<S> Route<S> {
     /// Requests that the protocol does not know.
     pub(crate) const OTHERS: &'static Route<S> = &Route {
         find: |_, _, _, _, _| Ok(Target::at(0, DEFAULT_RESERVE)),
-        call: |service, state, _, asked, Call { handling }| {
+        call: |service, state, _, input, Call { handling }| {
             let Some(other) = service.other else { return handling.ran_nothing() };
-            let method = asked.name.unwrap_or(Text::from_raw(b""));
+            let method = input.name.unwrap_or(Text::from_raw(b""));
             #[cfg(feature = "extensions")]
             {
                 handling.slot.handler = 0;
@@ -201,14 +201,14 @@ impl<S> Routes<S> {
 pub(crate) fn find_tool<'a, S>(
     service: &Service<'_, S>,
     _: &S,
-    gate: &dyn TransportChecks,
+    checks: &dyn TransportChecks,
     _: &RequestSlot,
-    asked: &Asked<'a>,
+    input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
-    let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+    let name = input.members.name.and_then(|name| name.text_of(input.members.plain));
     let found = name.and_then(|name| service.tools.iter().enumerate().find(|(_, tool)| name.eq_str(tool.info.name)));
     let Some((index, tool)) = found else { return Err(RpcError::invalid_params("Unknown tool")) };
-    asked.check_tool(index, &tool.info, gate)
+    input.check_tool(index, &tool.info, checks)
 }
 
 /// Runs the handler of a tool.
@@ -216,7 +216,7 @@ pub(crate) fn call_tool<'a, S>(
     service: &'a Service<'a, S>,
     state: &mut S,
     target: &Target<S>,
-    _: &Asked<'a>,
+    _: &HandlerInput<'a>,
     mut call: Call<'a>,
 ) -> HandlerRun {
     call.slot.handler = target.index as u16;
@@ -239,9 +239,9 @@ pub(crate) fn find_read<'a, S>(
     state: &S,
     _: &dyn TransportChecks,
     slot: &RequestSlot,
-    asked: &Asked<'a>,
+    input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
-    let uri = asked.members.uri.and_then(|uri| uri.text());
+    let uri = input.members.uri.and_then(|uri| uri.text());
     let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
     service.find_resource(state, &uri).ok_or(RpcError::unknown_resource(uri, slot.revision))
 }
@@ -263,9 +263,9 @@ impl<S> Service<'_, S> {
         state: &mut S,
         mut handling: RequestContext<'a>,
         index: usize,
-        asked: &Asked<'a>,
+        input: &HandlerInput<'a>,
     ) -> HandlerRun {
-        let uri = decode_uri(asked, &mut handling.scratch);
+        let uri = decode_uri(input, &mut handling.scratch);
         let (read, uri) = match self.resources.get(index) {
             Some(resource) => (resource.read, resource.info.uri),
             None => match self.templates.get(index.wrapping_sub(self.resources.len())) {
@@ -306,8 +306,8 @@ pub(crate) fn decode_value<'a>(value: Text<'a>, handling: &mut RequestContext<'a
 }
 
 /// Returns the URI of a request, from the message or decoded into the front of the scratch.
-pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
-    let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return "" };
+pub(crate) fn decode_uri<'a>(input: &HandlerInput<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
+    let Some(uri) = input.members.uri.and_then(|uri| uri.text_of(input.members.plain)) else { return "" };
     if let Some(uri) = uri.plain() {
         return uri;
     }

@@ -394,8 +394,8 @@ impl<'t, S> Service<'t, S> {
 
     /// Leaves `io.modelcontextprotocol/serverInfo` out of the results of 2026-07-28. The specification says that it SHOULD be
     /// there.
-    pub const fn unsigned(mut self) -> Self {
-        self.about = self.about.unsigned();
+    pub const fn without_server_info(mut self) -> Self {
+        self.about = self.about.without_server_info();
         self
     }
 }

@@ -10,7 +10,7 @@
 //!    copies of arguments in the transport; then `requestState`, by its seal.
 
 use super::context::{AskVia, RequestContext, are_responses};
-use super::linked::{Asked, Completer, Route, Target};
+use super::linked::{Completer, HandlerInput, Route, Target};
 use super::requests::Call;
 use super::scratch::Layout;
 use super::{PromptInfo, Service, template};
@@ -43,7 +43,7 @@ pub enum Dispatched {
 #[must_use]
 pub struct MessageSource<'o> {
     /// The checks of the transport.
-    pub gate: &'o dyn TransportChecks,
+    pub checks: &'o dyn TransportChecks,
     /// The authenticated user.
     pub principal: Option<&'o str>,
 }
@@ -71,8 +71,8 @@ impl<'o> MessageSource<'o> {
     pub const LINE: MessageSource<'static> = MessageSource::new(&());
 
     /// Makes the source of messages of a transport with checks.
-    pub const fn new(gate: &'o dyn TransportChecks) -> Self {
-        MessageSource { gate, principal: None }
+    pub const fn new(checks: &'o dyn TransportChecks) -> Self {
+        MessageSource { checks, principal: None }
     }
 
     /// Sets the authenticated user.
@@ -155,7 +155,7 @@ impl<S> Service<'_, S> {
         };
         let context = ServerOptions {
             about: &self.about,
-            gate: origin.gate,
+            checks: origin.checks,
             has_resource: &has_resource,
             #[cfg(feature = "extensions")]
             topics: &listening,
@@ -173,17 +173,18 @@ impl<S> Service<'_, S> {
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         let modern = slot.revision.is_modern();
-        let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
+        let input =
+            HandlerInput { params: request.params(), members: request.members(), name: Some(request.method_name()) };
         // 3. Check the members.
         if let Err(failure) = Self::check(request, modern) {
             return fail(server, token, &failure, out);
         }
         // 4. Find the entry that the request names, and open the state that came with it.
-        let (route, target) = match self.find(state, origin.gate, slot, &asked) {
+        let (route, target) = match self.find(state, origin.checks, slot, &input) {
             Ok(found) => found,
             Err(failure) => return fail(server, token, &failure, out),
         };
-        let layout = match Layout::prepare(server, token, &asked, origin.principal, modern) {
+        let layout = match Layout::prepare(server, token, &input, origin.principal, modern) {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
         };
@@ -194,20 +195,20 @@ impl<S> Service<'_, S> {
             return Err(FullError::Now);
         }
         // 6. Invoke the handler. 7. It writes its reply straight into the sink.
-        let (has_slot, next_id) = (server.can_ask(asked.params), server.next_id);
-        let Some((handling, asks)) = self.context(server, token, layout, &asked, &mut *out) else {
+        let (has_slot, next_id) = (server.can_ask(input.params), server.next_id);
+        let Some((handling, asks)) = self.context(server, token, layout, &input, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
-        let desk = match modern {
+        let ask = match modern {
             _ if !ASKS => AskVia::Closed,
-            true => AskVia::Travels { responses: asked.members.input_responses, keep: asks, again: false },
+            true => AskVia::Travels { responses: input.members.input_responses, keep: asks, again: false },
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
-        let handling = RequestContext { desk, principal: origin.principal, reserve, ..handling };
+        let handling = RequestContext { ask, principal: origin.principal, reserve, ..handling };
         let ran = match () {
             #[cfg(feature = "std")]
-            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),
-            () => (route.call)(self, state, &target, &asked, Call { handling }),
+            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &input, Call { handling }),
+            () => (route.call)(self, state, &target, &input, Call { handling }),
         };
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
@@ -243,9 +244,9 @@ impl<S> Service<'_, S> {
     pub(crate) fn find<'a>(
         &self,
         state: &S,
-        gate: &dyn TransportChecks,
+        checks: &dyn TransportChecks,
         slot: &RequestSlot,
-        asked: &Asked<'a>,
+        input: &HandlerInput<'a>,
     ) -> Result<(&'static Route<S>, Target<S>), RpcError<'a>> {
         let route = self.routes.of(slot.method).ok_or(match slot.method {
             // 2024-11-05 has completion without a capability.
@@ -255,10 +256,10 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "std")]
         if let Some(catch) = self.routes.catch {
             let mut target = None;
-            catch(&mut || target = Some((route.find)(self, state, gate, slot, asked)));
+            catch(&mut || target = Some((route.find)(self, state, checks, slot, input)));
             return Ok((route, target.unwrap_or(Err(super::contain::PANICKED))?));
         }
-        Ok((route, (route.find)(self, state, gate, slot, asked)?))
+        Ok((route, (route.find)(self, state, checks, slot, input)?))
     }
 
     /// Handles an event without a handler for requests.
@@ -311,7 +312,7 @@ impl<S> Service<'_, S> {
     ///
     /// # Errors
     /// There is no room for the error. The request is dropped also then.
-    pub fn give_up(
+    pub fn abandon_request(
         &self,
         state: &mut S,
         token: RequestToken,
@@ -343,21 +344,21 @@ impl<S> Service<'_, S> {
         }
     }
 
-    pub(crate) fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<Target<S>, RpcError<'a>> {
-        let name = asked.members.name.and_then(|name| name.text());
+    pub(crate) fn find_prompt<'a>(&self, input: &HandlerInput<'a>) -> Result<Target<S>, RpcError<'a>> {
+        let name = input.members.name.and_then(|name| name.text());
         let found =
             name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
         let (index, prompt) = found.ok_or(RpcError::invalid_params("Unknown prompt"))?;
-        asked.check_prompt(index, &prompt.info)
+        input.check_prompt(index, &prompt.info)
     }
 
     /// Returns the function that completes a value, if there is one.
-    pub(crate) fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Option<Completer<S>>, RpcError<'a>> {
+    pub(crate) fn find_completion<'a>(&self, input: &HandlerInput<'a>) -> Result<Option<Completer<S>>, RpcError<'a>> {
         const WRONG: RpcError<'static> =
             RpcError::invalid_params("Invalid params: completion needs a known ref and an argument");
-        let reference = asked.members.reference.ok_or(WRONG)?;
+        let reference = input.members.reference.ok_or(WRONG)?;
         let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
-        let (name, _) = asked.completed().ok_or(WRONG)?;
+        let (name, _) = input.completed().ok_or(WRONG)?;
         Ok(if kind.eq_str("ref/prompt") {
             let wanted = reference.get("name").and_then(|name| name.text()).ok_or(WRONG)?;
             let prompt = self.prompts.iter().find(|prompt| wanted.eq_str(prompt.info.name)).ok_or(WRONG)?;
@@ -377,7 +378,7 @@ impl<S> Service<'_, S> {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> HandlerInput<'a> {
     /// Checks a request for the prompt at `index`.
     pub(crate) fn check_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
         let given = |name: &str| self.members.arguments.and_then(|arguments| arguments.get(name));

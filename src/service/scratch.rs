@@ -2,7 +2,7 @@
 
 use super::Service;
 use super::context::{AskVia, RequestContext, bound};
-use super::linked::Asked;
+use super::linked::HandlerInput;
 use crate::json::{Raw, run::has_backslash, write};
 use crate::memory::records::Records;
 use crate::rpc::RequestMembers;
@@ -27,26 +27,26 @@ impl Layout {
     pub(crate) fn prepare(
         server: &mut Server<'_>,
         token: RequestToken,
-        asked: &Asked<'_>,
+        input: &HandlerInput<'_>,
         principal: Option<&str>,
         modern: bool,
     ) -> Result<Self, RpcError<'static>> {
-        let travels = ASKS && modern && (server.seal.is_some() || asked.members.request_state.is_some());
-        if asked.members.plain && !travels {
+        let travels = ASKS && modern && (server.seal.is_some() || input.members.request_state.is_some());
+        if input.members.plain && !travels {
             return Ok(Layout::EMPTY);
         }
-        Layout::make(server, token, asked, principal, modern)
+        Layout::make(server, token, input, principal, modern)
     }
 
     #[inline(never)]
     fn make(
         server: &mut Server<'_>,
         token: RequestToken,
-        asked: &Asked<'_>,
+        input: &HandlerInput<'_>,
         principal: Option<&str>,
         modern: bool,
     ) -> Result<Self, RpcError<'static>> {
-        let members = &asked.members;
+        let members = &input.members;
         let sealed = members.request_state.filter(|_| ASKS && modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
         let texts = escaped_texts(members);
@@ -88,7 +88,7 @@ impl<S> Service<'_, S> {
         server: &'s mut Server<'m>,
         token: RequestToken,
         layout: Layout,
-        asked: &Asked<'a>,
+        input: &HandlerInput<'a>,
         out: &'a mut dyn Out,
     ) -> Option<(RequestContext<'a>, &'s mut Records<'m>)> {
         #[cfg(feature = "windows")]
@@ -116,12 +116,12 @@ impl<S> Service<'_, S> {
             slot,
             token,
             server: tokens.id,
-            params: asked.params,
-            members: asked.members,
+            params: input.params,
+            members: input.members,
             state,
             scratch,
             sealing,
-            desk: AskVia::Closed,
+            ask: AskVia::Closed,
             seal: *seal,
             principal: None,
             session_level: peer.level,

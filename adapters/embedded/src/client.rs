@@ -11,7 +11,7 @@ use crate::wire;
 /// Drives a client over `reader` and `writer` until `reader` ends or `turn` returns `None`.
 ///
 /// The loop calls `turn` at every turn. It returns the time in milliseconds, on any clock that only goes forward.
-/// It may send requests ([`LineClient::link`]). If there is nothing to do, it may sleep, up to the [next
+/// It may send requests ([`LineClient::handle`]). If there is nothing to do, it may sleep, up to the [next
 /// deadline](mcp_sansio::client::Client::next_deadline).
 ///
 /// ```no_run

@@ -46,7 +46,7 @@ impl ClientOptions {
 
     /// Sets how long a request may take in all if each `notifications/progress` begins its time again, unless the
     /// request sets its own limit. Default: 1 hour.
-    pub const fn at_most(self, time: Duration) -> Self {
+    pub const fn total_timeout(self, time: Duration) -> Self {
         ClientOptions { longest: time, ..self }
     }
 
@@ -62,8 +62,8 @@ impl ClientOptions {
     }
 
     /// Sets how many times a server may answer one request with `input_required` (2026-07-28). Default: 16. See
-    /// [`Client::rounds`].
-    pub const fn rounds(self, most: u8) -> Self {
+    /// [`Client::max_input_rounds`].
+    pub const fn max_input_rounds(self, most: u8) -> Self {
         ClientOptions { rounds: most, ..self }
     }
 
@@ -91,8 +91,8 @@ impl ClientOptions {
         let client = Client::new(profile, Slots::growing(in_flight))
             .held(Store::growing(self.held))
             .probe_timeout(Some(millis(self.probe)))
-            .at_most(millis(self.longest))
-            .rounds(self.rounds)
+            .total_timeout(millis(self.longest))
+            .max_input_rounds(self.rounds)
             .seed(RandomState::new().build_hasher().finish());
         match self.timeout {
             Some(time) => client.timeout(millis(time)),

@@ -571,8 +571,8 @@ impl<'p, S> ClientServerPair<'p, S> {
     }
 
     /// Returns the client with its sink, to send requests and to answer.
-    pub fn link(&mut self) -> ClientHandle<'_, 'p> {
-        self.client.link()
+    pub fn handle(&mut self) -> ClientHandle<'_, 'p> {
+        self.client.handle()
     }
 
     /// Returns the state of the handlers.
@@ -792,7 +792,7 @@ mod tests {
         for (cut, is_random) in [(Delivery::Bytes, false), (Delivery::Pieces(9), false), (Delivery::Random(5), true)] {
             let mut pair = connected(cut);
             for _ in 0..20 {
-                pair.link().send(&Request::call("hello")).unwrap();
+                pair.handle().send(&Request::call("hello")).unwrap();
             }
             let (mut ups, mut downs) = (0, 0);
             loop {

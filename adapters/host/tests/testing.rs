@@ -254,7 +254,7 @@ fn time_passes_on_demand() {
     };
     pair.client().connect();
     pair.wait(7, &mut handler);
-    pair.link().send(&Request::call("now")).unwrap();
+    pair.handle().send(&Request::call("now")).unwrap();
     pair.wait(5, &mut handler);
     assert!(heard.len() == 2 && heard[0].contains(r#""text":"7""#) && heard[1].contains(r#""text":"12""#), "{heard:?}");
 }

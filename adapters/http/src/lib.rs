@@ -22,7 +22,7 @@
 //! let mut endpoint = Endpoint::new(EndpointConfig::DEFAULT, Server::new(&mut slots), &mut sessions, &mut streams, &mut log[..]);
 //! // The longest request and a window for answers of each connection; the longest JSON answer of all.
 //! let (mut input, mut output, mut json) = ([0; 4096], [0; 1024], [0; 1024]);
-//! let mut wired: HttpConnection<'_> = HttpConnection::new(&mut input[..], &mut output[..], ConnectionLimits::default());
+//! let mut http: HttpConnection<'_> = HttpConnection::new(&mut input[..], &mut output[..], ConnectionLimits::default());
 //! let mut body = BodyBuffer::new(SliceStorage::new(&mut json));
 //!
 //! let message = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
@@ -32,12 +32,12 @@
 //!      Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{message}",
 //!     message.len()
 //! );
-//! wired.space()[..request.len()].copy_from_slice(request.as_bytes()); // what a socket gave
-//! wired.filled(request.len());
+//! http.space()[..request.len()].copy_from_slice(request.as_bytes()); // what a socket gave
+//! http.filled(request.len());
 //! let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
-//! let wait = wired.serve(&mut host, &mut |bytes| bytes.fill(7)); // here: random bytes for the session's id
+//! let wait = http.serve(&mut host, &mut |bytes| bytes.fill(7)); // here: random bytes for the session's id
 //! assert_eq!(wait, WaitFor::Read);
-//! assert!(wired.pending().starts_with(b"HTTP/1.1 200 OK\r\n")); // to the socket, then `sent`
+//! assert!(http.pending().starts_with(b"HTTP/1.1 200 OK\r\n")); // to the socket, then `sent`
 //! ```
 //!
 //! The feature `seal` adds `seal::HmacSeal`, which protects `requestState` while clients keep it. The feature

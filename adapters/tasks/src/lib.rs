@@ -190,8 +190,8 @@ pub fn complete<S: HasTasks>(
     answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
 ) -> Result<(), TaskError> {
     let mut tasks = core::mem::replace(state.tasks_mut(), Tasks::none());
-    let completed =
-        tasks.complete_with(token, now, |revision, out| service.respond_detached(revision, now, state, out, answer));
+    let completed = tasks
+        .complete_with(token, now, |revision, out| service.write_detached_result(revision, now, state, out, answer));
     *state.tasks_mut() = tasks;
     completed
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_sansio::server::Millis;
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
-use crate::shared::{Desk, Shared};
+use crate::shared::{Shared, SharedServer};
 
 /// The time between two looks of a [`stop`](Handle::stop) for requests in flight.
 const STOP_CHECK: Duration = Duration::from_millis(20);
@@ -21,9 +21,9 @@ impl<S: Send> Handle<S> {
     /// Runs a function with the endpoint and the state, under the lock of the mount, with the time in milliseconds. For work
     /// that the other calls do not cover.
     pub fn with(&self, work: impl FnOnce(&mut Endpoint<'static>, &mut App<'_, S>, Millis) + Send + 'static) {
-        self.submit(move |desk| {
-            let now = desk.now;
-            let (endpoint, mut app) = desk.parts();
+        self.submit(move |server| {
+            let now = server.now;
+            let (endpoint, mut app) = server.parts();
             work(endpoint, &mut app, now);
         });
     }
@@ -46,8 +46,8 @@ impl<S: Send> Handle<S> {
     /// `examples/axum` waits for such a connection no longer than for the calls.
     #[must_use = "spawn it: it ends what takes longer than `grace`"]
     pub fn stop(&self, grace: Duration) -> impl Future<Output = ()> + Send + 'static {
-        self.submit(|desk| {
-            let (endpoint, mut app) = desk.parts();
+        self.submit(|server| {
+            let (endpoint, mut app) = server.parts();
             endpoint.drain(&mut app);
         });
         let handle = self.clone();
@@ -71,13 +71,13 @@ impl<S: Send> Handle<S> {
     /// and further requests get 503. Call it before the graceful shutdown of the HTTP server, which waits for open streams;
     /// [`stop`](Handle::stop) lets requests in flight finish before.
     pub fn shut_down(&self) {
-        self.submit(|desk| {
-            *desk.closing = true;
-            desk.endpoint.shut_down();
+        self.submit(|server| {
+            *server.closing = true;
+            server.endpoint.shut_down();
         });
     }
 
-    fn submit(&self, job: impl FnOnce(&mut Desk<'_, S>) + Send + 'static) {
+    fn submit(&self, job: impl FnOnce(&mut SharedServer<'_, S>) + Send + 'static) {
         if let Some(shared) = self.0.upgrade() {
             shared.submit(Box::new(job));
         }

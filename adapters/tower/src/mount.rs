@@ -18,7 +18,7 @@ use crate::body::Body;
 use crate::handle::Handle;
 use crate::keeper::Keeper;
 use crate::options::MountOptions;
-use crate::request::{self, Asked};
+use crate::request::{self, RequestParts};
 use crate::shared::{LateBell, Shared};
 
 /// The future of a response. Dropping it before it is ready gives the request up: nothing of it has run.
@@ -107,7 +107,7 @@ where
         let (shared, prefix) = (Arc::clone(&self.shared), Arc::clone(&self.prefix));
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            Ok(serve(shared, Asked::new(parts, &prefix), body).await.unwrap_or_else(|response| response))
+            Ok(serve(shared, RequestParts::new(parts, &prefix), body).await.unwrap_or_else(|response| response))
         })
     }
 }
@@ -115,19 +115,19 @@ where
 /// Serves one request. The response is an error if the head or the body alone decides it.
 async fn serve<S: Send, B: http_body::Body>(
     shared: Arc<Shared<S>>,
-    asked: Asked,
+    parts: RequestParts,
     body: B,
 ) -> Result<Response<Body>, Response<Body>> {
-    if !asked.has_valid_host() {
+    if !parts.has_valid_host() {
         return Err(status(StatusCode::BAD_REQUEST));
     }
     let mut waiting = Waiting { shared: &shared, key: None };
-    let principal = shared.principal(&asked.parts);
-    let admitted = poll_fn(|cx| waiting.admit(&asked, principal.as_deref(), cx)).await;
+    let principal = shared.principal(&parts.head);
+    let admitted = poll_fn(|cx| waiting.admit(&parts, principal.as_deref(), cx)).await;
     let admission = admitted?;
     // Only now: the body of a client that is refused is not read.
     let received = request::read(&shared, body).await.map_err(status)?;
-    let answered = poll_fn(|cx| waiting.request(&asked, &admission, received.bytes(), cx)).await;
+    let answered = poll_fn(|cx| waiting.request(&parts, &admission, received.bytes(), cx)).await;
     Ok(answered)
 }
 
@@ -141,32 +141,32 @@ impl<S: Send> Waiting<'_, S> {
     /// Checks the head.
     fn admit(
         &mut self,
-        asked: &Asked,
+        parts: &RequestParts,
         principal: Option<&str>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Admission, Response<Body>>> {
         let shared = self.shared;
         #[cfg(feature = "resource-server")]
         let (waker, key) = (cx.waker().clone(), &mut self.key);
-        let decided = shared.turn(Some(cx), |desk| {
-            if *desk.closing {
+        let decided = shared.turn(Some(cx), |server| {
+            if *server.closing {
                 return Poll::Ready(Err(status(StatusCode::SERVICE_UNAVAILABLE)));
             }
-            let authorize = |head: &RequestHead<'_>| shared.decide(&asked.parts, principal, head);
+            let authorize = |head: &RequestHead<'_>| shared.decide(&parts.head, principal, head);
             let mut body = BodyBuffer::new(Vec::new());
-            let app = App::new(desk.service, desk.state).authorize(&authorize);
+            let app = App::new(server.service, server.state).authorize(&authorize);
             #[cfg(not(feature = "resource-server"))]
-            let admitted = desk.endpoint.admit(&app, &asked.head(), &mut body).map(Some);
+            let admitted = server.endpoint.admit(&app, &parts.head(), &mut body).map(Some);
             #[cfg(feature = "resource-server")]
-            let admitted = desk.endpoint.poll_admit(&app, &asked.head(), &mut body);
+            let admitted = server.endpoint.poll_admit(&app, &parts.head(), &mut body);
             match admitted {
                 Ok(Some(admission)) => Poll::Ready(Ok(admission)),
                 Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),
                 Ok(None) => {
                     #[cfg(feature = "resource-server")]
                     {
-                        let key = *key.get_or_insert_with(|| desk.waits.key());
-                        desk.waits.undecided(key, &waker);
+                        let key = *key.get_or_insert_with(|| server.waits.key());
+                        server.waits.undecided(key, &waker);
                     }
                     Poll::Pending
                 }
@@ -178,26 +178,26 @@ impl<S: Send> Waiting<'_, S> {
     /// Handles the request, unless the stream of its session has to be read first.
     fn request(
         &mut self,
-        asked: &Asked,
+        parts: &RequestParts,
         admission: &Admission,
         content: &[u8],
         cx: &mut Context<'_>,
     ) -> Poll<Response<Body>> {
         let (shared, key) = (self.shared, &mut self.key);
         let waker = cx.waker().clone();
-        let answered = shared.turn(Some(cx), |desk| {
+        let answered = shared.turn(Some(cx), |server| {
             // Under the lock: one answer at most is made beyond the total.
-            if *desk.closing || shared.is_full() {
+            if *server.closing || shared.is_full() {
                 return Poll::Ready(status(StatusCode::SERVICE_UNAVAILABLE));
             }
-            let head = asked.head().admitted(admission);
-            if let Some(stream) = desk.endpoint.must_wait_for(&head) {
-                let key = *key.get_or_insert_with(|| desk.waits.key());
-                if desk.waits.post(key, stream, &waker) {
+            let head = parts.head().admitted(admission);
+            if let Some(stream) = server.endpoint.must_wait_for(&head) {
+                let key = *key.get_or_insert_with(|| server.waits.key());
+                if server.waits.post(key, stream, &waker) {
                     return Poll::Pending;
                 }
             }
-            let mut app = App::new(desk.service, desk.state);
+            let mut app = App::new(server.service, server.state);
             #[cfg(feature = "resource-server")]
             let permits;
             #[cfg(feature = "resource-server")]
@@ -206,10 +206,10 @@ impl<S: Send> Waiting<'_, S> {
                 app = app.permit(&permits);
             }
             let (mut body, mut random) = (BodyBuffer::new(Vec::new()), |bytes: &mut [u8]| (shared.random)(bytes));
-            let response = desk.endpoint.request(&mut app, &head, content, desk.now, &mut random, &mut body);
+            let response = server.endpoint.request(&mut app, &head, content, server.now, &mut random, &mut body);
             Poll::Ready(match response.content {
                 ResponseBody::Stream(id) => {
-                    desk.waits.replace(id);
+                    server.waits.replace(id);
                     let mut streamed = respond(&response, Body::stream(Arc::clone(shared), id));
                     for (name, value) in STREAM_HEADERS {
                         streamed.headers_mut().append(name, HeaderValue::from_static(value));
@@ -226,7 +226,7 @@ impl<S: Send> Waiting<'_, S> {
 impl<S: Send> Drop for Waiting<'_, S> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            self.shared.submit(Box::new(move |desk| desk.waits.drop_request(key)));
+            self.shared.submit(Box::new(move |server| server.waits.drop_request(key)));
         }
     }
 }

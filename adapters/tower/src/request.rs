@@ -15,41 +15,41 @@ use mcp_sansio_http::endpoint::{RequestHead, RequestHeaders};
 use crate::shared::Shared;
 
 /// The head of a request. If its target is absolute, the authority there replaces `Host`, as in HTTP/2.
-pub(crate) struct Asked {
-    pub(crate) parts: Parts,
+pub(crate) struct RequestParts {
+    pub(crate) head: Parts,
     path: String,
 }
 
-impl Asked {
+impl RequestParts {
     /// Makes a head whose path begins with `prefix`, which a router has taken away.
     pub(crate) fn new(parts: Parts, prefix: &str) -> Self {
         let path = [prefix, parts.uri.path()].concat();
-        Asked { parts, path }
+        RequestParts { head: parts, path }
     }
 
     pub(crate) fn head(&self) -> RequestHead<'_> {
-        RequestHead::new(self.parts.method.as_str(), &self.path, self.parts.uri.query(), self)
+        RequestHead::new(self.head.method.as_str(), &self.path, self.head.uri.query(), self)
     }
 
     /// Returns whether the request names its host once: HTTP/1.1 needs one name, and no version allows two.
     pub(crate) fn has_valid_host(&self) -> bool {
-        let hosts = self.parts.headers.get_all(header::HOST).iter().count();
-        let needed = self.parts.version == Version::HTTP_11 && self.authority().is_none();
+        let hosts = self.head.headers.get_all(header::HOST).iter().count();
+        let needed = self.head.version == Version::HTTP_11 && self.authority().is_none();
         hosts <= 1 && (hosts == 1 || !needed)
     }
 
     fn authority(&self) -> Option<&Authority> {
-        self.parts.uri.authority()
+        self.head.uri.authority()
     }
 }
 
-impl RequestHeaders for Asked {
+impl RequestHeaders for RequestParts {
     fn all<'s>(&'s self, tell: &mut dyn FnMut(&'s [u8], &'s [u8])) {
         let authority = self.authority();
         if let Some(authority) = authority {
             tell(b"host", authority.as_str().as_bytes());
         }
-        let headers = self.parts.headers.iter().filter(|(name, _)| authority.is_none() || *name != header::HOST);
+        let headers = self.head.headers.iter().filter(|(name, _)| authority.is_none() || *name != header::HOST);
         headers.for_each(|(name, value)| tell(name.as_str().as_bytes(), value.as_bytes()));
     }
 }

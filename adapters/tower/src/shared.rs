@@ -25,7 +25,7 @@ const OVERDUE: Millis = 500;
 const DAY: Millis = 86_400_000;
 
 /// Work that comes from outside of a turn. It never waits for the lock, so handlers may give it too.
-pub(crate) type Job<S> = Box<dyn FnOnce(&mut Desk<'_, S>) + Send>;
+pub(crate) type Job<S> = Box<dyn FnOnce(&mut SharedServer<'_, S>) + Send>;
 
 /// The part of a mount that all its clones share.
 pub(crate) struct Shared<S: 'static> {
@@ -69,7 +69,7 @@ struct Inner<S: 'static> {
 }
 
 /// The parts that the work of a turn may use.
-pub(crate) struct Desk<'t, S: 'static> {
+pub(crate) struct SharedServer<'t, S: 'static> {
     pub(crate) endpoint: &'t mut Endpoint<'static>,
     pub(crate) service: &'t Service<'static, S>,
     pub(crate) state: &'t mut S,
@@ -80,7 +80,7 @@ pub(crate) struct Desk<'t, S: 'static> {
     idle: Option<StreamId>,
 }
 
-impl<S> Desk<'_, S> {
+impl<S> SharedServer<'_, S> {
     /// Returns the endpoint with its application.
     pub(crate) fn parts(&mut self) -> (&mut Endpoint<'static>, App<'_, S>) {
         (self.endpoint, App::new(self.service, self.state))
@@ -173,7 +173,11 @@ impl<S> Shared<S> {
 
     /// Runs `act` under the lock, then does what has become due. With a context, the timer is set too. Returns `None` after
     /// a handler has panicked.
-    pub(crate) fn turn<T>(&self, cx: Option<&mut Context<'_>>, act: impl FnOnce(&mut Desk<'_, S>) -> T) -> Option<T> {
+    pub(crate) fn turn<T>(
+        &self,
+        cx: Option<&mut Context<'_>>,
+        act: impl FnOnce(&mut SharedServer<'_, S>) -> T,
+    ) -> Option<T> {
         let done = {
             // Dropped after the lock.
             let end = End(self);
@@ -258,25 +262,25 @@ impl<S> Shared<S> {
     /// Pulls a stream for its body. Returns bytes, and whether they are the last ones.
     pub(crate) fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
         let waker = cx.waker().clone();
-        let pulled = self.turn(Some(cx), |desk| {
-            desk.waits.forget(id);
-            let now = desk.now;
+        let pulled = self.turn(Some(cx), |server| {
+            server.waits.forget(id);
+            let now = server.now;
             let mut events = BodyBuffer::new(Vec::new());
-            let (endpoint, mut app) = desk.parts();
+            let (endpoint, mut app) = server.parts();
             let status = endpoint.pull(id, &mut app, now, &mut events);
             let (events, over) = (events.into_inner(), matches!(status, StreamStatus::End | StreamStatus::Stale));
-            desk.waits.wake_posts(id);
+            server.waits.wake_posts(id);
             if !events.is_empty() || over {
                 return Poll::Ready((events.into(), over));
             }
             // Under the same lock as the pull: nothing can happen in between that the waker would miss.
-            desk.waits.wait(id, &waker, &self.keeper);
+            server.waits.wait(id, &waker, &self.keeper);
             match status {
                 // It could not go on, since others have used the log: their turns wake it. What else makes it ready in this
                 // turn wakes it at once.
-                StreamStatus::Idle if desk.endpoint.ready().any(|ready| ready == id) => desk.idle = Some(id),
+                StreamStatus::Idle if server.endpoint.ready().any(|ready| ready == id) => server.idle = Some(id),
                 StreamStatus::Idle => {}
-                _ => desk.waits.wake(id),
+                _ => server.waits.wake(id),
             }
             Poll::Pending
         });
@@ -285,12 +289,12 @@ impl<S> Shared<S> {
 
     /// Reports that the body of a stream was dropped before its end.
     pub(crate) fn leave(&self, id: StreamId) {
-        self.submit(Box::new(move |desk| {
-            desk.waits.forget(id);
-            let now = desk.now;
-            let (endpoint, mut app) = desk.parts();
+        self.submit(Box::new(move |server| {
+            server.waits.forget(id);
+            let now = server.now;
+            let (endpoint, mut app) = server.parts();
             endpoint.detach(id, &mut app, now);
-            desk.waits.wake_posts(id);
+            server.waits.wake_posts(id);
         }));
     }
 }
@@ -300,14 +304,14 @@ impl<S> Inner<S> {
         &mut self,
         shared: &Shared<S>,
         cx: Option<&mut Context<'_>>,
-        act: impl FnOnce(&mut Desk<'_, S>) -> T,
+        act: impl FnOnce(&mut SharedServer<'_, S>) -> T,
     ) -> T {
         let Inner { endpoint, service, state, waits, late, tick, tick_at, alarm, closing } = self;
         let now = shared.now();
         if endpoint.next_deadline().is_some_and(|at| at <= now) {
             endpoint.expire(&mut App::new(service, state), now);
         }
-        let mut desk = Desk {
+        let mut server = SharedServer {
             endpoint: &mut *endpoint,
             service,
             state: &mut *state,
@@ -317,10 +321,10 @@ impl<S> Inner<S> {
             idle: None,
         };
         for job in shared.take_jobs() {
-            job(&mut desk);
+            job(&mut server);
         }
-        let done = act(&mut desk);
-        let idle = desk.idle;
+        let done = act(&mut server);
+        let idle = server.idle;
         shared.called.store(false, Ordering::SeqCst);
         if let Some(late) = late {
             late.give(endpoint, service, state);

@@ -517,7 +517,7 @@ impl<'a> RequestContext<'a> {
 }
 
 /// Stands for an answer that is written already, or for the error of a request that is no call of a tool.
-pub(super) const WRONG: HandlerError = HandlerError(HandlerFailure::Teach(ToolError {
+pub(super) const WRONG: HandlerError = HandlerError(HandlerFailure::ToolError(ToolError {
     words: ["Invalid arguments", "", "", ""],
     code: code::INVALID_PARAMS,
     otherwise: "Invalid params: wrong arguments",

@@ -107,7 +107,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
         );
     }
     let arguments = Raw::constant(r#"{"a":"b"}"#);
-    let call = device.link().send(&Request::call("x").arguments(&arguments).with_progress().timeout(10)).unwrap();
+    let call = device.handle().send(&Request::call("x").arguments(&arguments).with_progress().timeout(10)).unwrap();
     let listen = device.client().listen(&SubscriptionFilter::new().tools().uris(&["r://x"])).unwrap();
     run(device, seen);
     let wire = device.client().wire_id(call).unwrap();
@@ -138,7 +138,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
         result(device, seen, listen, "{}");
         hear(device, seen, format_args!(r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list"}}"#));
     }
-    device.link().reply(seen.question.take().unwrap(), &ClientResult::roots(&ROOTS)).unwrap();
+    device.handle().reply(seen.question.take().unwrap(), &ClientResult::roots(&ROOTS)).unwrap();
     run(device, seen);
     result(device, seen, call, r#"{"content":[]}"#);
     hear(
@@ -148,13 +148,13 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
             r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"r://x",{meta}}}}}"#
         ),
     );
-    let link = device.link();
+    let link = device.handle();
     let level = link.client.set_log_level(LoggingLevel::Error, link.out).unwrap();
     run(device, seen);
     if let Some(level) = level {
         result(device, seen, level, "{}");
     }
-    device.link().cancel(listen, None).unwrap();
+    device.handle().cancel(listen, None).unwrap();
     run(device, seen);
     device.end_of_input();
     run(device, seen);

@@ -172,13 +172,13 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
         assert_eq!(logged, NotifyStatus::Stale);
         // Those that return no such error do nothing.
         assert_eq!(SERVICE.resume(seen, token, server, out), Ok(mcp_sansio::service::Dispatched::Handled));
-        SERVICE.give_up(seen, token, "no", server, out).unwrap();
-        server.give_up(token, "no", out).unwrap();
+        SERVICE.abandon_request(seen, token, "no", server, out).unwrap();
+        server.abandon_request(token, "no", out).unwrap();
         SERVICE.forget(seen, token, server);
         server.forget(token);
-        server.set_note(token, 7);
+        server.set_transport_data(token, 7);
         assert!(!server.is_open(token) && !server.is_suspended(token));
-        assert_eq!((server.route(token), server.note(token)), (None, None));
+        assert_eq!((server.transport_id(token), server.transport_data(token)), (None, None));
         assert_eq!((server.in_flight(), seen.cancelled.len()), (before, 0));
     }
 

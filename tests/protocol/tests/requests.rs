@@ -318,7 +318,7 @@ fn log_messages() {
 #[test]
 fn unsigned() {
     let oracle = Oracle::new().without_server_info();
-    let mut rig = Rig::new().judged_by(oracle).serving(everything::service().unsigned());
+    let mut rig = Rig::new().judged_by(oracle).serving(everything::service().without_server_info());
     for tool in ["add", "confirm", "raw", "book"] {
         let reply = rig.one(&call(MODERN, 1, tool, json!({"a": 1, "b": 1})));
         assert!(!reply.contains("serverInfo"), "{reply}");

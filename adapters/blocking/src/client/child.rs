@@ -293,7 +293,7 @@ fn start(command: &mut Command) -> Result<(std::process::Child, Pipes), ClientEr
 
 impl<'m> Transport<'m> for Child<'m> {
     fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.session.link()
+        self.session.handle()
     }
 
     fn engine(&self) -> &mcp_sansio::client::Client<'m> {
@@ -478,7 +478,7 @@ mod tests {
             child.pipes.wait(Wants { read: false, write: false }, &child.process, PATIENCE).unwrap();
             assert!(child.pipes.read_errors(&mut child.log), "it does not begin");
         }
-        let out = child.session.link().out;
+        let out = child.session.handle().out;
         out.begin(MessageKind::Notification).unwrap();
         out.put(&vec![b' '; BACKLOG]).unwrap();
         out.end();

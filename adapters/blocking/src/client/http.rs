@@ -525,7 +525,7 @@ fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
 
 impl<'m> Transport<'m> for Http<'m> {
     fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.web.link()
+        self.web.handle()
     }
 
     fn engine(&self) -> &mcp_sansio::client::Client<'m> {

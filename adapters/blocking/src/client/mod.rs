@@ -596,7 +596,7 @@ mod tests {
 
     impl Transport<'static> for Strict {
         fn link(&mut self) -> ClientHandle<'_, 'static> {
-            self.session.link()
+            self.session.handle()
         }
         fn engine(&self) -> &mcp_sansio::client::Client<'static> {
             self.session.engine()

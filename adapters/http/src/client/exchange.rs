@@ -25,7 +25,7 @@ const RETRY_LEAST: Millis = 100;
 // With a tag of its own: each turn looks at all slots, and a tag within a field takes ten times as long to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum State {
+enum ExchangeState {
     /// No exchange. A connection may be kept for the next one.
     Free { connected: bool },
     /// The caller is writing a message.
@@ -41,7 +41,7 @@ enum State {
     /// The body of the response is being read.
     Body { part: Part, wire: Wire },
     /// An event of a stream waits for the caller. Then the stream continues, unless `lost` is a reason to fail.
-    Item { found: Found, lost: Option<FailureReason>, wire: Wire },
+    Item { found: StreamItem, lost: Option<FailureReason>, wire: Wire },
     /// The request is answered. The rest of the body is read, so that the connection can be used again.
     Drain { wire: Wire },
     /// The message is posted (HTTP with SSE). The response comes on the stream.
@@ -92,7 +92,7 @@ enum Part {
 
 /// The kind of an event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum StreamItem {
     Message,
     /// The response to the request of this exchange.
     Response,
@@ -112,7 +112,7 @@ enum End {
     SessionEnded,
 }
 
-/// All transitions of a [`State`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of an [`ExchangeState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
 pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Writing", "the caller begins a message, or a stream is wanted"),
     ("Free", "Over", "the SSE stream is gone while nothing else can tell it"),
@@ -164,59 +164,62 @@ pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Over", "Free", "told"),
 ];
 
-impl State {
+impl ExchangeState {
     /// Returns the name of the state in [`TRANSITIONS`].
     const fn name(self) -> &'static str {
         match self {
-            State::Free { .. } => "Free",
-            State::Writing { .. } => "Writing",
-            State::Held { .. } => "Held",
-            State::Connecting { .. } => "Connecting",
-            State::Refused => "Refused",
-            State::Head { .. } => "Head",
-            State::Body { .. } => "Body",
-            State::Item { .. } => "Item",
-            State::Drain { .. } => "Drain",
-            State::Elsewhere { .. } => "Elsewhere",
-            State::Backoff => "Backoff",
-            State::Challenge { .. } => "Challenge",
-            State::Challenged => "Challenged",
-            State::Over { .. } => "Over",
+            ExchangeState::Free { .. } => "Free",
+            ExchangeState::Writing { .. } => "Writing",
+            ExchangeState::Held { .. } => "Held",
+            ExchangeState::Connecting { .. } => "Connecting",
+            ExchangeState::Refused => "Refused",
+            ExchangeState::Head { .. } => "Head",
+            ExchangeState::Body { .. } => "Body",
+            ExchangeState::Item { .. } => "Item",
+            ExchangeState::Drain { .. } => "Drain",
+            ExchangeState::Elsewhere { .. } => "Elsewhere",
+            ExchangeState::Backoff => "Backoff",
+            ExchangeState::Challenge { .. } => "Challenge",
+            ExchangeState::Challenged => "Challenged",
+            ExchangeState::Over { .. } => "Over",
         }
     }
 
     /// Returns `true` if the state has a connection.
     const fn is_connected(self) -> bool {
         match self {
-            State::Free { connected }
-            | State::Writing { connected }
-            | State::Held { connected, .. }
-            | State::Elsewhere { connected }
-            | State::Over { connected, .. } => connected,
-            State::Head { wire } | State::Body { wire, .. } | State::Item { wire, .. } | State::Drain { wire } => {
+            ExchangeState::Free { connected }
+            | ExchangeState::Writing { connected }
+            | ExchangeState::Held { connected, .. }
+            | ExchangeState::Elsewhere { connected }
+            | ExchangeState::Over { connected, .. } => connected,
+            ExchangeState::Head { wire }
+            | ExchangeState::Body { wire, .. }
+            | ExchangeState::Item { wire, .. }
+            | ExchangeState::Drain { wire } => {
                 matches!(wire, Wire::Open)
             }
-            State::Connecting { .. }
-            | State::Refused
-            | State::Backoff
-            | State::Challenge { .. }
-            | State::Challenged => false,
+            ExchangeState::Connecting { .. }
+            | ExchangeState::Refused
+            | ExchangeState::Backoff
+            | ExchangeState::Challenge { .. }
+            | ExchangeState::Challenged => false,
         }
     }
 
     /// Returns the same state without a connection, which ended as `end` says.
-    const fn disconnected(self, end: Wire) -> State {
+    const fn disconnected(self, end: Wire) -> ExchangeState {
         let connected = false;
         match self {
-            State::Free { .. } => State::Free { connected },
-            State::Writing { .. } => State::Writing { connected },
-            State::Held { until, .. } => State::Held { until, connected },
-            State::Elsewhere { .. } => State::Elsewhere { connected },
-            State::Over { end, .. } => State::Over { end, connected },
-            State::Head { .. } => State::Head { wire: end },
-            State::Body { part, .. } => State::Body { part, wire: end },
-            State::Item { found, lost, .. } => State::Item { found, lost, wire: end },
-            State::Drain { .. } => State::Drain { wire: end },
+            ExchangeState::Free { .. } => ExchangeState::Free { connected },
+            ExchangeState::Writing { .. } => ExchangeState::Writing { connected },
+            ExchangeState::Held { until, .. } => ExchangeState::Held { until, connected },
+            ExchangeState::Elsewhere { .. } => ExchangeState::Elsewhere { connected },
+            ExchangeState::Over { end, .. } => ExchangeState::Over { end, connected },
+            ExchangeState::Head { .. } => ExchangeState::Head { wire: end },
+            ExchangeState::Body { part, .. } => ExchangeState::Body { part, wire: end },
+            ExchangeState::Item { found, lost, .. } => ExchangeState::Item { found, lost, wire: end },
+            ExchangeState::Drain { .. } => ExchangeState::Drain { wire: end },
             other => other,
         }
     }
@@ -226,7 +229,7 @@ impl State {
 pub struct ExchangeSlot<'m> {
     /// The number of this slot.
     at: usize,
-    state: State,
+    state: ExchangeState,
     /// The driver must close a connection before it opens the next one.
     close: bool,
     deadline: Option<Millis>,
@@ -273,7 +276,7 @@ impl<'m> ExchangeSlot<'m> {
     pub fn new(input: impl Into<Store<'m>>, message: impl Into<Store<'m>>, output: impl Into<Store<'m>>) -> Self {
         ExchangeSlot {
             at: 0,
-            state: State::Free { connected: false },
+            state: ExchangeState::Free { connected: false },
             close: false,
             deadline: None,
             fresh: false,
@@ -307,7 +310,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Enters another state.
-    fn enter(&mut self, next: State) {
+    fn enter(&mut self, next: ExchangeState) {
         let (from, to) = (self.state.name(), next.name());
         #[cfg(all(test, feature = "alloc"))]
         super::tests::states::enter(from, to);
@@ -319,7 +322,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Begins a message, or an exchange without one.
     pub(crate) fn begin(&mut self) {
-        self.enter(State::Writing { connected: self.state.is_connected() });
+        self.enter(ExchangeState::Writing { connected: self.state.is_connected() });
         self.outgoing.clear();
         (self.task, self.deadline) = (Task::NONE, None);
     }
@@ -347,7 +350,7 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn submit(&mut self, hold: Option<Hold>, origin: &mut OriginState<'_>) {
         self.task.sse |= hold == Some(Hold::Endpoint) || origin.sse == Sse::Known;
         match hold {
-            Some(until) => self.enter(State::Held { until, connected: self.state.is_connected() }),
+            Some(until) => self.enter(ExchangeState::Held { until, connected: self.state.is_connected() }),
             None => self.launch(origin),
         }
     }
@@ -368,11 +371,11 @@ impl<'m> ExchangeSlot<'m> {
         self.reused = self.state.is_connected();
         (self.kept, self.heard, self.fresh) = (0, false, true);
         if self.reused {
-            self.enter(State::Head { wire: Wire::Open });
+            self.enter(ExchangeState::Head { wire: Wire::Open });
             self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
         } else {
             self.input.clear();
-            self.enter(State::Connecting { dialing: false });
+            self.enter(ExchangeState::Connecting { dialing: false });
             self.deadline = Some(origin.now.saturating_add(origin.config.connect_time));
         }
     }
@@ -388,7 +391,8 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns the method of the request, if its head waits for the caller's headers.
     pub(crate) fn unsigned(&self) -> Option<&'static str> {
-        let waits = self.unsigned && matches!(self.state, State::Connecting { .. } | State::Head { .. });
+        let waits =
+            self.unsigned && matches!(self.state, ExchangeState::Connecting { .. } | ExchangeState::Head { .. });
         waits.then(|| head::verb(&self.task))
     }
 
@@ -419,17 +423,17 @@ impl<'m> ExchangeSlot<'m> {
         if core::mem::take(&mut self.close) {
             return Some(SocketAction::Close(self.at));
         }
-        if self.state != (State::Connecting { dialing: false }) {
+        if self.state != (ExchangeState::Connecting { dialing: false }) {
             return None;
         }
-        self.state = State::Connecting { dialing: true };
+        self.state = ExchangeState::Connecting { dialing: true };
         Some(SocketAction::Connect(self.at))
     }
 
     /// Notes that the connection is open.
     pub(crate) fn connected(&mut self, origin: &OriginState<'_>) {
-        if self.state == (State::Connecting { dialing: true }) {
-            self.enter(State::Head { wire: Wire::Open });
+        if self.state == (ExchangeState::Connecting { dialing: true }) {
+            self.enter(ExchangeState::Head { wire: Wire::Open });
             self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
         }
     }
@@ -437,8 +441,8 @@ impl<'m> ExchangeSlot<'m> {
     /// Notes that the connection is gone: the server closed it in order (`clean`), or it broke or could not be
     /// opened.
     pub(crate) fn gone(&mut self, clean: bool) {
-        if self.state == (State::Connecting { dialing: true }) {
-            self.enter(State::Refused);
+        if self.state == (ExchangeState::Connecting { dialing: true }) {
+            self.enter(ExchangeState::Refused);
         } else if self.state.is_connected() {
             self.state = self.state.disconnected(if clean { Wire::Closed } else { Wire::Cut });
             if !self.is_under_way() {
@@ -450,7 +454,13 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns `true` while a request or a response is on the wire.
     const fn is_under_way(&self) -> bool {
-        matches!(self.state, State::Head { .. } | State::Body { .. } | State::Item { .. } | State::Drain { .. })
+        matches!(
+            self.state,
+            ExchangeState::Head { .. }
+                | ExchangeState::Body { .. }
+                | ExchangeState::Item { .. }
+                | ExchangeState::Drain { .. }
+        )
     }
 
     pub(crate) fn pending(&self) -> &[u8] {
@@ -462,7 +472,7 @@ impl<'m> ExchangeSlot<'m> {
         let left = self.pending().len();
         let n = n.min(left);
         self.outgoing.advance(n);
-        if n > 0 && matches!(self.state, State::Head { .. }) {
+        if n > 0 && matches!(self.state, ExchangeState::Head { .. }) {
             let wait = if n < left { origin.config.write_time } else { origin.config.reply_time };
             // The engine keeps the deadlines of requests.
             let ends = n < left || self.task.purpose != Purpose::Request || self.task.resume;
@@ -472,8 +482,8 @@ impl<'m> ExchangeSlot<'m> {
 
     pub(crate) fn space(&mut self) -> &mut [u8] {
         let waits = match self.state {
-            State::Item { .. } | State::Over { .. } => true,
-            State::Body { .. } => !self.input.is_empty(),
+            ExchangeState::Item { .. } | ExchangeState::Over { .. } => true,
+            ExchangeState::Body { .. } => !self.input.is_empty(),
             _ => false,
         };
         if waits || !self.state.is_connected() { &mut [] } else { self.input.space() }
@@ -484,7 +494,7 @@ impl<'m> ExchangeSlot<'m> {
             return;
         }
         self.input.filled(n);
-        let unasked = self.reused && self.outgoing.is_unsent() && matches!(self.state, State::Head { .. });
+        let unasked = self.reused && self.outgoing.is_unsent() && matches!(self.state, ExchangeState::Head { .. });
         if unasked || !self.is_under_way() {
             // Bytes without a request are no answer.
             self.hang_up();
@@ -493,7 +503,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Makes the driver close the connection.
     fn hang_up(&mut self) {
-        self.close |= self.state.is_connected() || self.state == State::Connecting { dialing: true };
+        self.close |= self.state.is_connected() || self.state == ExchangeState::Connecting { dialing: true };
         self.state = self.state.disconnected(Wire::Cut);
         self.input.clear();
     }
@@ -502,20 +512,25 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Reads the received bytes up to the next event.
     pub(crate) fn step(&mut self, origin: &mut OriginState<'_>) -> bool {
-        let works =
-            matches!(self.state, State::Refused | State::Head { .. } | State::Body { .. } | State::Drain { .. });
+        let works = matches!(
+            self.state,
+            ExchangeState::Refused
+                | ExchangeState::Head { .. }
+                | ExchangeState::Body { .. }
+                | ExchangeState::Drain { .. }
+        );
         while works && self.step_once(origin) {}
         works
     }
 
     fn step_once(&mut self, origin: &mut OriginState<'_>) -> bool {
         match self.state {
-            State::Refused => {
+            ExchangeState::Refused => {
                 self.lose(FailureReason::Refused, origin);
                 false
             }
-            State::Head { wire } => self.read_head(wire, origin),
-            State::Body { wire, .. } | State::Drain { wire } => self.read_body(wire, origin),
+            ExchangeState::Head { wire } => self.read_head(wire, origin),
+            ExchangeState::Body { wire, .. } | ExchangeState::Drain { wire } => self.read_body(wire, origin),
             _ => false,
         }
     }
@@ -550,7 +565,7 @@ impl<'m> ExchangeSlot<'m> {
                 self.keep_challenges(reply);
                 self.hang_up();
                 self.task.challenges = self.task.challenges.saturating_add(1);
-                self.enter(State::Challenge { status, lost: None });
+                self.enter(ExchangeState::Challenge { status, lost: None });
             }
             300..=399 => {
                 self.keep_text(reply.location.clone());
@@ -636,7 +651,7 @@ impl<'m> ExchangeSlot<'m> {
             (self.task.was_open, self.task.opened) = (true, Some(origin.now));
             if self.task.resume { self.decoder.restart() } else { self.decoder.reset() }
         }
-        self.enter(State::Body { part, wire });
+        self.enter(ExchangeState::Body { part, wire });
     }
 
     /// Reads a part of the body. Returns `true` if that changed anything.
@@ -659,12 +674,12 @@ impl<'m> ExchangeSlot<'m> {
                     self.cut(FailureReason::Broken, origin);
                 }
             }
-            State::Body { part: Part::Stream, .. } => {
+            ExchangeState::Body { part: Part::Stream, .. } => {
                 let n = self.decoder.read(bytes);
                 self.input.take(n);
                 self.on_item(wire, origin);
             }
-            State::Body { part: part @ (Part::Json | Part::Error), .. } => {
+            ExchangeState::Body { part: part @ (Part::Json | Part::Error), .. } => {
                 let n = append(self.decoder.store(), &mut self.kept, bytes);
                 // The part of an error's body that does not fit is not needed.
                 self.input.take(len);
@@ -686,7 +701,11 @@ impl<'m> ExchangeSlot<'m> {
             Some(SseItem::Event(event)) => event,
             Some(_) if requests => return self.fail(FailureReason::TooLarge),
             Some(_) => {
-                return self.enter(State::Item { found: Found::Skipped(FailureReason::TooLarge), lost: None, wire });
+                return self.enter(ExchangeState::Item {
+                    found: StreamItem::Skipped(FailureReason::TooLarge),
+                    lost: None,
+                    wire,
+                });
             }
         };
         self.task.tries = 0;
@@ -705,17 +724,17 @@ impl<'m> ExchangeSlot<'m> {
             self.task.pauses = 0;
         }
         let found = match class {
-            Class::NotJson => Found::Skipped(FailureReason::Garbage),
+            Class::NotJson => StreamItem::Skipped(FailureReason::Garbage),
             Class::Response(id, error) if requests && (id == task.request || (id.is_none() && error)) => {
                 if id.is_some() {
                     learn(&task, event.data, origin);
                 }
-                Found::Response
+                StreamItem::Response
             }
-            Class::Response(Some(id), _) => Found::ResponseTo(id),
-            Class::Response(None, _) | Class::Other => Found::Message,
+            Class::Response(Some(id), _) => StreamItem::ResponseTo(id),
+            Class::Response(None, _) | Class::Other => StreamItem::Message,
         };
-        self.enter(State::Item { found, lost: None, wire });
+        self.enter(ExchangeState::Item { found, lost: None, wire });
     }
 
     /// Handles the end of the body.
@@ -725,19 +744,19 @@ impl<'m> ExchangeSlot<'m> {
         }
         let connected = self.state.is_connected();
         match (self.state, self.task.purpose) {
-            (State::Body { part: Part::Json, .. }, _) => self.on_json(origin),
-            (State::Body { part: Part::Error, .. }, _) => self.on_error(origin),
-            (State::Body { part: Part::Stream, .. }, _) => self.resume_later(FailureReason::Unanswered, origin),
-            (State::Body { .. }, Purpose::EndSession) => {
+            (ExchangeState::Body { part: Part::Json, .. }, _) => self.on_json(origin),
+            (ExchangeState::Body { part: Part::Error, .. }, _) => self.on_error(origin),
+            (ExchangeState::Body { part: Part::Stream, .. }, _) => self.resume_later(FailureReason::Unanswered, origin),
+            (ExchangeState::Body { .. }, Purpose::EndSession) => {
                 origin.end_session();
                 self.over(End::SessionEnded);
             }
             // The stream that should bring the answer is gone.
-            (State::Body { .. }, Purpose::Request) if origin.sse != Sse::Known => {
+            (ExchangeState::Body { .. }, Purpose::Request) if origin.sse != Sse::Known => {
                 self.over(End::Failed(FailureReason::SessionLost));
             }
-            (State::Body { .. }, Purpose::Request) => {
-                self.enter(State::Elsewhere { connected });
+            (ExchangeState::Body { .. }, Purpose::Request) => {
+                self.enter(ExchangeState::Elsewhere { connected });
                 self.deadline = Some(origin.now.saturating_add(origin.config.idle_time));
             }
             _ => {
@@ -751,10 +770,10 @@ impl<'m> ExchangeSlot<'m> {
     fn cut(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
         self.hang_up();
         match self.state {
-            State::Body { part: Part::Stream, .. } => self.resume_later(why, origin),
-            State::Body { part: Part::Json, .. } => self.fail(why),
+            ExchangeState::Body { part: Part::Stream, .. } => self.resume_later(why, origin),
+            ExchangeState::Body { part: Part::Json, .. } => self.fail(why),
             // The head is enough: the rest of the body carries nothing that is needed.
-            State::Body { .. } => self.end_body(origin),
+            ExchangeState::Body { .. } => self.end_body(origin),
             _ => self.release(origin),
         }
     }
@@ -781,7 +800,7 @@ impl<'m> ExchangeSlot<'m> {
             && origin.config.transport == TransportKind::Detect
             && matches!(self.status, 400 | 404 | 405);
         if may_be_sse && !(self.is_rpc_error() && is_modern_error(self.kept())) {
-            self.enter(State::Held { until: Hold::Fallback, connected: self.state.is_connected() });
+            self.enter(ExchangeState::Held { until: Hold::Fallback, connected: self.state.is_connected() });
             self.deadline = None;
             if origin.sse == Sse::Unused {
                 origin.sse = Sse::Wanted;
@@ -843,7 +862,7 @@ impl<'m> ExchangeSlot<'m> {
         if self.task.purpose == Purpose::Listen {
             origin.listening = ListenState::Opening;
         }
-        self.enter(State::Backoff);
+        self.enter(ExchangeState::Backoff);
         self.deadline = Some(origin.now.saturating_add(wait));
     }
 
@@ -890,7 +909,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Ends the exchange; the connection stays.
     fn over(&mut self, end: End) {
-        self.enter(State::Over { end, connected: self.state.is_connected() });
+        self.enter(ExchangeState::Over { end, connected: self.state.is_connected() });
         self.deadline = None;
     }
 
@@ -906,7 +925,7 @@ impl<'m> ExchangeSlot<'m> {
     /// Keeps the connection for a while without an exchange.
     fn rest(&mut self, origin: &OriginState<'_>) {
         let connected = self.state.is_connected();
-        self.enter(State::Free { connected });
+        self.enter(ExchangeState::Free { connected });
         self.deadline = connected.then(|| origin.now.saturating_add(origin.config.idle_time));
     }
 
@@ -914,7 +933,10 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Ends the exchange in any state.
     pub(crate) fn abandon(&mut self, origin: &mut OriginState<'_>) {
-        if !matches!(self.state, State::Free { .. } | State::Held { .. } | State::Elsewhere { .. }) {
+        if !matches!(
+            self.state,
+            ExchangeState::Free { .. } | ExchangeState::Held { .. } | ExchangeState::Elsewhere { .. }
+        ) {
             self.hang_up();
         }
         self.release(origin);
@@ -929,8 +951,8 @@ impl<'m> ExchangeSlot<'m> {
     /// Fails after the event that the caller reads now, unless that is the last one.
     pub(crate) fn fail_next(&mut self, why: FailureReason) {
         match &mut self.state {
-            State::Item { found: Found::Response, .. } | State::Over { .. } => {}
-            State::Item { lost, .. } | State::Challenge { lost, .. } => *lost = lost.or(Some(why)),
+            ExchangeState::Item { found: StreamItem::Response, .. } | ExchangeState::Over { .. } => {}
+            ExchangeState::Item { lost, .. } | ExchangeState::Challenge { lost, .. } => *lost = lost.or(Some(why)),
             _ => self.fail(why),
         }
     }
@@ -948,21 +970,21 @@ impl<'m> ExchangeSlot<'m> {
 
     pub(crate) fn retry(&mut self, origin: &mut OriginState<'_>) {
         self.told_challenge(origin);
-        if self.state == State::Challenged {
+        if self.state == ExchangeState::Challenged {
             self.launch(origin);
         }
     }
 
     pub(crate) fn give_up(&mut self, origin: &mut OriginState<'_>) {
         self.told_challenge(origin);
-        if self.state == State::Challenged {
+        if self.state == ExchangeState::Challenged {
             self.give_way(FailureReason::GivenUp, origin);
         }
     }
 
     /// Notes that the caller knows of the challenge, even if it has asked for no event since.
     fn told_challenge(&mut self, origin: &mut OriginState<'_>) {
-        if matches!(self.state, State::Challenge { .. }) {
+        if matches!(self.state, ExchangeState::Challenge { .. }) {
             self.told(origin);
         }
     }
@@ -970,20 +992,20 @@ impl<'m> ExchangeSlot<'m> {
     /// Continues after the event that waited for the caller.
     pub(crate) fn told(&mut self, origin: &mut OriginState<'_>) {
         match self.state {
-            State::Item { found, lost, wire } => {
+            ExchangeState::Item { found, lost, wire } => {
                 self.decoder.consume();
                 match lost {
-                    _ if found == Found::Response => {
-                        self.enter(State::Drain { wire });
+                    _ if found == StreamItem::Response => {
+                        self.enter(ExchangeState::Drain { wire });
                         self.deadline = Some(origin.now.saturating_add(origin.config.drain_time));
                     }
                     Some(why) => self.fail(why),
-                    None => self.enter(State::Body { part: Part::Stream, wire }),
+                    None => self.enter(ExchangeState::Body { part: Part::Stream, wire }),
                 }
             }
-            State::Challenge { lost: Some(why), .. } => self.fail(why),
-            State::Challenge { lost: None, .. } => self.enter(State::Challenged),
-            State::Over { .. } => self.release(origin),
+            ExchangeState::Challenge { lost: Some(why), .. } => self.fail(why),
+            ExchangeState::Challenge { lost: None, .. } => self.enter(ExchangeState::Challenged),
+            ExchangeState::Over { .. } => self.release(origin),
             _ => {}
         }
     }
@@ -1000,12 +1022,12 @@ impl<'m> ExchangeSlot<'m> {
             return;
         }
         match self.state {
-            State::Free { .. } | State::Elsewhere { .. } => self.hang_up(),
-            State::Backoff => self.launch(origin),
-            State::Drain { .. } => self.shut_down(origin),
-            State::Connecting { .. } | State::Head { .. } => self.lose(FailureReason::TimedOut, origin),
-            State::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
-            State::Body { .. } if self.is(Purpose::SseStream) && origin.sse == Sse::Opening => {
+            ExchangeState::Free { .. } | ExchangeState::Elsewhere { .. } => self.hang_up(),
+            ExchangeState::Backoff => self.launch(origin),
+            ExchangeState::Drain { .. } => self.shut_down(origin),
+            ExchangeState::Connecting { .. } | ExchangeState::Head { .. } => self.lose(FailureReason::TimedOut, origin),
+            ExchangeState::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
+            ExchangeState::Body { .. } if self.is(Purpose::SseStream) && origin.sse == Sse::Opening => {
                 self.give_way(FailureReason::TimedOut, origin);
             }
             _ => {}
@@ -1022,12 +1044,12 @@ impl<'m> ExchangeSlot<'m> {
     // State for other parts.
 
     pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, State::Free { .. })
+        matches!(self.state, ExchangeState::Free { .. })
     }
 
     /// Returns `true` while only the rest of a body is awaited.
     pub(crate) const fn is_draining(&self) -> bool {
-        matches!(self.state, State::Drain { .. })
+        matches!(self.state, ExchangeState::Drain { .. })
     }
 
     pub(crate) const fn is_connected(&self) -> bool {
@@ -1036,26 +1058,26 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns `true` if its message waits for another exchange.
     pub(crate) const fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Held { .. })
+        matches!(self.state, ExchangeState::Held { .. })
     }
 
     pub(crate) fn is_held(&self, until: &[Hold]) -> bool {
-        matches!(self.state, State::Held { until: hold, .. } if until.contains(&hold))
+        matches!(self.state, ExchangeState::Held { until: hold, .. } if until.contains(&hold))
     }
 
     /// Returns `true` if an event waits for the caller.
     pub(crate) const fn has_event(&self) -> bool {
-        matches!(self.state, State::Item { .. } | State::Challenge { .. } | State::Over { .. })
+        matches!(self.state, ExchangeState::Item { .. } | ExchangeState::Challenge { .. } | ExchangeState::Over { .. })
     }
 
     /// Returns `true` if only its end or a challenge waits for the caller.
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Challenge { .. } | State::Over { .. })
+        matches!(self.state, ExchangeState::Challenge { .. } | ExchangeState::Over { .. })
     }
 
     /// Returns `true` if it has an exchange without an answer yet.
     const fn is_open(&self) -> bool {
-        !matches!(self.state, State::Free { .. } | State::Writing { .. } | State::Drain { .. })
+        !matches!(self.state, ExchangeState::Free { .. } | ExchangeState::Writing { .. } | ExchangeState::Drain { .. })
     }
 
     pub(crate) fn is(&self, purpose: Purpose) -> bool {
@@ -1076,7 +1098,10 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn greets(&self, unanswered: bool) -> bool {
         let answered = matches!(
             self.state,
-            State::Body { .. } | State::Item { .. } | State::Over { .. } | State::Challenge { lost: Some(_), .. }
+            ExchangeState::Body { .. }
+                | ExchangeState::Item { .. }
+                | ExchangeState::Over { .. }
+                | ExchangeState::Challenge { lost: Some(_), .. }
         );
         self.task.topic == Topic::Initialized && self.is_open() && !(unanswered && answered)
     }
@@ -1097,7 +1122,7 @@ impl<'m> ExchangeSlot<'m> {
     /// Returns the request of another exchange that the event answers.
     pub(crate) const fn answers_another(&self) -> Option<u64> {
         match self.state {
-            State::Item { found: Found::ResponseTo(id), .. } => Some(id),
+            ExchangeState::Item { found: StreamItem::ResponseTo(id), .. } => Some(id),
             _ => None,
         }
     }
@@ -1106,23 +1131,23 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn event(&mut self, answered: Option<u64>) -> Option<HttpClientEvent<'_>> {
         let (slot, request) = (self.at, self.task.request);
         Some(match self.state {
-            State::Item { found: Found::Skipped(why), .. } => {
+            ExchangeState::Item { found: StreamItem::Skipped(why), .. } => {
                 let start: &[u8] = match self.decoder.item()? {
                     SseItem::Event(event) => event.data,
                     SseItem::TooLarge { start } => start,
                 };
                 HttpClientEvent::Skipped { request, why, start }
             }
-            State::Item { found, .. } => {
-                let request = if matches!(found, Found::ResponseTo(_)) { answered } else { request };
+            ExchangeState::Item { found, .. } => {
+                let request = if matches!(found, StreamItem::ResponseTo(_)) { answered } else { request };
                 let SseItem::Event(event) = self.decoder.item()? else { return None };
                 HttpClientEvent::Message { request, bytes: event.data }
             }
-            State::Challenge { status, .. } => {
+            ExchangeState::Challenge { status, .. } => {
                 HttpClientEvent::Challenge { slot, request, status, www_authenticate: text(self.kept()) }
             }
-            State::Over { end: End::Response, .. } => HttpClientEvent::Message { request, bytes: self.kept() },
-            State::Over { end: End::Failed(why), .. } => {
+            ExchangeState::Over { end: End::Response, .. } => HttpClientEvent::Message { request, bytes: self.kept() },
+            ExchangeState::Over { end: End::Failed(why), .. } => {
                 let tells = matches!(
                     why,
                     FailureReason::Status { .. }
@@ -1132,7 +1157,7 @@ impl<'m> ExchangeSlot<'m> {
                 );
                 HttpClientEvent::Failed { request, why, detail: if tells { text(self.kept()) } else { "" } }
             }
-            State::Over { end: End::SessionEnded, .. } => HttpClientEvent::Ended,
+            ExchangeState::Over { end: End::SessionEnded, .. } => HttpClientEvent::Ended,
             _ => return None,
         })
     }

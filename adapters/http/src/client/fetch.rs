@@ -170,7 +170,7 @@ impl fmt::Debug for FetchResponse<'_> {
 
 /// The state of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FetchState {
     /// Waits for the driver to connect.
     Connecting {
         dialing: bool,
@@ -208,7 +208,7 @@ enum State {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Fetch<'m> {
-    state: State,
+    state: FetchState,
     limits: FetchLimits,
     posts: bool,
     deadline: Millis,
@@ -256,7 +256,7 @@ impl<'m> Fetch<'m> {
         }
         keep(BODY, &[request.body.unwrap_or(&[])])?;
         let mut fetch = Fetch {
-            state: State::Connecting { dialing: false },
+            state: FetchState::Connecting { dialing: false },
             limits,
             posts: request.body.is_some(),
             deadline: now.saturating_add(limits.time),
@@ -304,34 +304,34 @@ impl<'m> Fetch<'m> {
     /// [`connected`](Fetch::connected) or [`failed`](Fetch::failed). An earlier connection must be closed.
     #[must_use]
     pub fn connects(&mut self) -> bool {
-        let connects = self.state == (State::Connecting { dialing: false });
+        let connects = self.state == (FetchState::Connecting { dialing: false });
         if connects {
-            self.state = State::Connecting { dialing: true };
+            self.state = FetchState::Connecting { dialing: true };
         }
         connects
     }
 
     /// Reports that the connection is open.
     pub fn connected(&mut self) {
-        if self.state == (State::Connecting { dialing: true }) {
-            self.state = State::Head;
+        if self.state == (FetchState::Connecting { dialing: true }) {
+            self.state = FetchState::Head;
         }
     }
 
     /// Reports that the connection could not be opened, or broke.
     pub fn failed(&mut self) {
         match self.state {
-            State::Connecting { dialing: true } => self.state = State::Failed(FailureReason::Refused),
-            State::Head => self.state = State::Failed(FailureReason::Reset),
-            State::Body => self.state = State::Failed(FailureReason::Broken),
+            FetchState::Connecting { dialing: true } => self.state = FetchState::Failed(FailureReason::Refused),
+            FetchState::Head => self.state = FetchState::Failed(FailureReason::Reset),
+            FetchState::Body => self.state = FetchState::Failed(FailureReason::Broken),
             _ => {}
         }
     }
 
     /// Reports that the server closed the connection in order: no more bytes follow.
     pub fn closed(&mut self) {
-        if self.state == State::Body && self.input.ends_with_connection() {
-            self.state = State::Done;
+        if self.state == FetchState::Body && self.input.ends_with_connection() {
+            self.state = FetchState::Done;
         } else {
             self.failed();
         }
@@ -340,7 +340,7 @@ impl<'m> Fetch<'m> {
     /// Returns the bytes to send next.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
-        if self.state != State::Head {
+        if self.state != FetchState::Head {
             return &[];
         }
         match self.head.bytes().get(self.sent..self.head_len) {
@@ -357,18 +357,18 @@ impl<'m> Fetch<'m> {
     /// Returns the place to read bytes of the connection into. It is empty if there is no connection.
     #[must_use]
     pub fn space(&mut self) -> &mut [u8] {
-        if matches!(self.state, State::Head | State::Body) { self.input.space() } else { &mut [] }
+        if matches!(self.state, FetchState::Head | FetchState::Body) { self.input.space() } else { &mut [] }
     }
 
     /// Reports that `n` bytes were read into [`space`](Fetch::space).
     pub fn filled(&mut self, n: usize) {
         self.input.filled(n);
-        while let State::Head | State::Body = self.state {
-            let step = if self.state == State::Head { self.read_head() } else { self.read_body() };
+        while let FetchState::Head | FetchState::Body = self.state {
+            let step = if self.state == FetchState::Head { self.read_head() } else { self.read_body() };
             match step {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(why) => self.state = State::Failed(why),
+                Err(why) => self.state = FetchState::Failed(why),
             }
         }
     }
@@ -376,7 +376,7 @@ impl<'m> Fetch<'m> {
     /// Sets the time. Ends the exchange if its time is over.
     pub fn expire(&mut self, now: Millis) {
         if now >= self.deadline && !self.is_over() {
-            self.state = State::Failed(FailureReason::TimedOut);
+            self.state = FetchState::Failed(FailureReason::TimedOut);
         }
     }
 
@@ -389,19 +389,19 @@ impl<'m> Fetch<'m> {
     /// Returns `true` if there is a response or a failure. Close the connection.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.state, State::Done | State::Failed(_))
+        matches!(self.state, FetchState::Done | FetchState::Failed(_))
     }
 
     /// Returns the response or the failure, or `None` while there is neither.
     #[must_use]
     pub fn response(&self) -> Option<Result<FetchResponse<'_>, FailureReason>> {
         match self.state {
-            State::Done => {
+            FetchState::Done => {
                 let part = |range: Range<usize>| self.answer.bytes().get(range).unwrap_or(&[]);
                 let (head, body) = (part(0..self.answer_head), part(self.answer_head..self.answer_end));
                 Some(Ok(FetchResponse { status: self.status, head, body }))
             }
-            State::Failed(why) => Some(Err(why)),
+            FetchState::Failed(why) => Some(Err(why)),
             _ => None,
         }
     }
@@ -450,7 +450,7 @@ impl<'m> Fetch<'m> {
             return Err(FailureReason::TooLarge);
         }
         self.answer_head = self.answer_end;
-        self.state = State::Body;
+        self.state = FetchState::Body;
         Ok(true)
     }
 
@@ -472,7 +472,7 @@ impl<'m> Fetch<'m> {
         }
         self.redirects += 1;
         self.input.clear();
-        self.state = State::Connecting { dialing: false };
+        self.state = FetchState::Connecting { dialing: false };
         if self.write_head() { Ok(false) } else { Err(FailureReason::NoRoom) }
     }
 
@@ -486,7 +486,7 @@ impl<'m> Fetch<'m> {
         }
         self.input.take(len);
         if len == 0 && self.input.is_over() {
-            self.state = State::Done;
+            self.state = FetchState::Done;
         }
         Ok(len > 0)
     }

@@ -2,7 +2,7 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::client::views::ToolView;
-use mcp_sansio::client::{Client, ClientEvent as Told, ClientHandle, ClientHandler, ProtocolViolation, TransportError};
+use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, ProtocolViolation, TransportError};
 use mcp_sansio::memory::Store;
 use mcp_sansio::memory::records::Records;
 use mcp_sansio::protocol::Method;
@@ -166,10 +166,10 @@ const SESSIONS: u8 = 3;
 /// use mcp_sansio_http::client::{SocketAction, HttpClientConfig, HttpTransport, HttpClient};
 ///
 /// # #[cfg(feature = "alloc")] {
-/// let profile = ClientInfo::new("demo", "1.0");
+/// let info = ClientInfo::new("demo", "1.0");
 /// let remote = HttpTransport::growing("http://localhost:8931/mcp", HttpClientConfig::DEFAULT, 2)?;
 /// let (mut held, mut inbox, mut outbox, mut slots) = ([0; 512], [0; 2048], [0; 512], [PendingRequest::FREE; 4]);
-/// let client = Client::new(&profile, &mut slots).held(&mut held).timeout(10_000);
+/// let client = Client::new(&info, &mut slots).held(&mut held).timeout(10_000);
 /// let mut web = HttpClient::new(client, remote, &mut inbox, &mut outbox);
 /// let mut revision = None;
 /// let mut handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
@@ -199,7 +199,7 @@ const SESSIONS: u8 = 3;
 /// ```
 pub struct HttpClient<'m> {
     client: Client<'m>,
-    port: Port<'m>,
+    out: ExchangeOut<'m>,
     /// The current message: the engine reads it while it writes to the slots.
     inbox: Store<'m>,
     blocked: bool,
@@ -216,7 +216,7 @@ impl core::fmt::Debug for HttpClient<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("HttpClient")
             .field("client", &self.client)
-            .field("remote", &self.port.remote)
+            .field("remote", &self.out.remote)
             .finish_non_exhaustive()
     }
 }
@@ -233,7 +233,7 @@ impl<'m> HttpClient<'m> {
     ) -> Self {
         remote.origin.name_agent(client.info());
         remote.origin.seed = client.jitter_seed();
-        let port = Port {
+        let out = ExchangeOut {
             remote,
             outbox: Records::new(outbox.into()),
             shown: Records::new(Store::none()),
@@ -242,7 +242,7 @@ impl<'m> HttpClient<'m> {
         };
         HttpClient {
             client,
-            port,
+            out,
             inbox: inbox.into(),
             blocked: false,
             ended: false,
@@ -261,13 +261,13 @@ impl<'m> HttpClient<'m> {
 
     /// Makes [`HttpHooks::sent`] show the messages that are sent. `store` keeps them between two runs.
     pub fn trace(&mut self, store: impl Into<Store<'m>>) {
-        self.port.shown = Records::new(store.into());
+        self.out.shown = Records::new(store.into());
     }
 
     /// Makes each request wait until [`HttpHooks::sending`] has added its headers, which the next
     /// [`run`](HttpClient::run) asks for. Call it before the first message.
     pub const fn sign_heads(&mut self) {
-        self.port.remote.sign_heads();
+        self.out.remote.sign_heads();
     }
 
     /// Returns the client.
@@ -282,40 +282,40 @@ impl<'m> HttpClient<'m> {
 
     /// Returns the transport: slots and headers.
     pub fn remote(&mut self) -> &mut HttpTransport<'m> {
-        &mut self.port.remote
+        &mut self.out.remote
     }
 
     /// Returns the client together with its sink. [Set the time](Client::set_now) before you send.
-    pub fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.port.modern = self.client.is_modern();
-        ClientHandle { client: &mut self.client, out: &mut self.port }
+    pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
+        self.out.modern = self.client.is_modern();
+        ClientHandle { client: &mut self.client, out: &mut self.out }
     }
 
     /// Sets the time, handles at most one event, and writes messages into slots. Returns `true` if there may be
     /// more to do: call it again.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler, hooks: &mut dyn HttpHooks) -> bool {
-        self.port.remote.rebase(now);
-        self.port.remote.expire(now);
-        self.port.flush();
+        self.out.remote.rebase(now);
+        self.out.remote.expire(now);
+        self.out.flush();
         self.client.set_now(now);
-        while let Some(slot) = self.port.remote.next_resumed() {
-            if let Some(request) = self.port.remote.request(slot) {
+        while let Some(slot) = self.out.remote.next_resumed() {
+            if let Some(request) = self.out.remote.request(slot) {
                 self.client.resume(request);
             }
-            self.port.remote.retry(slot);
+            self.out.remote.retry(slot);
         }
-        self.blocked = self.link().advance(now, handler).is_err();
+        self.blocked = self.handle().advance(now, handler).is_err();
         self.sweep();
         let taken = self.take(handler, hooks);
-        self.port.remote.settled();
+        self.out.remote.settled();
         self.tell_accepted(hooks);
         let signed = self.sign(hooks);
-        self.port.show(hooks);
+        self.out.show(hooks);
         taken || signed
     }
 
     fn tell_accepted(&mut self, hooks: &mut dyn HttpHooks) {
-        match self.port.remote.take_accepted() {
+        match self.out.remote.take_accepted() {
             0 => {}
             credentials => hooks.accepted(credentials),
         }
@@ -324,7 +324,7 @@ impl<'m> HttpClient<'m> {
     /// Lets the caller add headers to the requests that are about to be sent. Returns `true` if there was one.
     fn sign(&mut self, hooks: &mut dyn HttpHooks) -> bool {
         let mut any = false;
-        while let Some((slot, request)) = self.port.remote.next_unsigned() {
+        while let Some((slot, request)) = self.out.remote.next_unsigned() {
             let (inbox, mut used) = (&mut self.inbox, 0);
             let mut add = |name: &str, value: Option<&str>| {
                 let Some(value) = value else { return Ok(()) };
@@ -334,7 +334,7 @@ impl<'m> HttpClient<'m> {
                 Ok(())
             };
             let credentials = hooks.sending(&request, &mut HeaderWriter(&mut add));
-            self.port.remote.sign(slot, self.inbox.bytes().get(..used).unwrap_or(&[]), credentials);
+            self.out.remote.sign(slot, self.inbox.bytes().get(..used).unwrap_or(&[]), credentials);
             any = true;
         }
         any
@@ -344,11 +344,11 @@ impl<'m> HttpClient<'m> {
     /// server that turned out to be older.
     fn sweep(&mut self) {
         let client = &self.client;
-        self.port.remote.abandon_unless(|request| client.awaits(request));
+        self.out.remote.abandon_unless(|request| client.awaits(request));
     }
 
     fn take(&mut self, handler: &mut dyn ClientHandler, hooks: &mut dyn HttpHooks) -> bool {
-        let Some(event) = self.port.remote.next_event() else { return false };
+        let Some(event) = self.out.remote.next_event() else { return false };
         match event {
             HttpClientEvent::Message { request, bytes } => {
                 let len = keep(&mut self.inbox, bytes);
@@ -378,7 +378,7 @@ impl<'m> HttpClient<'m> {
                 } else {
                     ProtocolViolation::NoMessage
                 };
-                handler.event(Told::Ignored(oddity), &mut self.link());
+                handler.event(ClientEvent::Ignored(oddity), &mut self.handle());
             }
             HttpClientEvent::Ended => self.ended = true,
         }
@@ -392,17 +392,17 @@ impl<'m> HttpClient<'m> {
         handler: &mut dyn ClientHandler,
         hooks: &mut dyn HttpHooks,
     ) {
-        self.port.modern = self.client.is_modern();
+        self.out.modern = self.client.is_modern();
         if self.client.is_connected() && request.is_some() {
             self.sessions_lost = 0;
         }
         let message = len.and_then(|len| self.inbox.bytes_mut().get_mut(..len));
-        let mut link = ClientHandle { client: &mut self.client, out: &mut self.port };
+        let mut link = ClientHandle { client: &mut self.client, out: &mut self.out };
         let Some(message) = message else {
             if let Some(request) = request {
                 link.client.lost(request, TransportError::TooLarge);
             }
-            return handler.event(Told::Ignored(ProtocolViolation::TooLong), &mut link);
+            return handler.event(ClientEvent::Ignored(ProtocolViolation::TooLong), &mut link);
         };
         hooks.received(message);
         let lists = request.and_then(|request| link.client.method_of(request)) == Some(Method::ToolsList);
@@ -415,17 +415,17 @@ impl<'m> HttpClient<'m> {
             if let Some(request) = request {
                 link.client.lost(request, TransportError::NoRoom);
             }
-            handler.event(Told::Ignored(ProtocolViolation::NoRoom), &mut link);
+            handler.event(ClientEvent::Ignored(ProtocolViolation::NoRoom), &mut link);
         }
     }
 
     fn failed(&mut self, request: Option<u64>, why: FailureReason) {
         let lost = lost(why);
         // Several exchanges may report the same loss. A session that began since then is another one.
-        let news = self.client.is_connected() && self.port.remote.session().is_none();
+        let news = self.client.is_connected() && self.out.remote.session().is_none();
         if lost == TransportError::SessionLost && news {
             // A session that lived for a while was not lost in vain.
-            let origin = &self.port.remote.origin;
+            let origin = &self.out.remote.origin;
             let short = origin.now.saturating_sub(self.session_lost) < origin.config.retry_most;
             self.sessions_lost = if short { self.sessions_lost.saturating_add(1) } else { 1 };
             self.session_lost = origin.now;
@@ -443,8 +443,8 @@ impl<'m> HttpClient<'m> {
 
     fn challenge(&mut self, slot: usize, status: u16, len: usize, hooks: &mut dyn HttpHooks) {
         self.tell_accepted(hooks);
-        let tries = self.port.remote.challenges(slot).saturating_sub(1);
-        let remote = &self.port.remote;
+        let tries = self.out.remote.challenges(slot).saturating_sub(1);
+        let remote = &self.out.remote;
         let (url, (credentials, nonce), [method, name]) =
             (remote.url(), remote.credentials(slot), remote.operation(slot));
         let scheme = if url.is_secure() { "https://" } else { "http://" };
@@ -471,7 +471,7 @@ impl<'m> HttpClient<'m> {
             dpop_nonce: text(url_end, nonce_end),
             operation: text(nonce_end, end),
         };
-        let remote = &mut self.port.remote;
+        let remote = &mut self.out.remote;
         // A cut URL would ask for credentials of another server.
         let limit = if challenge.dpop_nonce.is_empty() { CHALLENGES } else { 2 * CHALLENGES };
         let verdict = if tries >= limit || !whole {
@@ -497,12 +497,12 @@ impl<'m> HttpClient<'m> {
 
     /// Makes the next [`run`](HttpClient::run) send the message of a challenged exchange again; see [`ChallengeAnswer::Later`].
     pub fn retry(&mut self, slot: usize) {
-        self.port.remote.resume(slot);
+        self.out.remote.resume(slot);
     }
 
     /// Gives up a challenged exchange.
     pub fn give_up(&mut self, slot: usize) {
-        self.port.remote.give_up(slot);
+        self.out.remote.give_up(slot);
     }
 
     /// Returns the last failure.
@@ -536,7 +536,7 @@ impl<'m> HttpClient<'m> {
     pub fn is_settling(&self) -> bool {
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         // It is opened when the server has taken `notifications/initialized`.
-        legacy && (self.port.remote.listening() == ListenState::Opening || !self.port.remote.is_idle())
+        legacy && (self.out.remote.listening() == ListenState::Opening || !self.out.remote.is_idle())
     }
 
     /// Returns `false` if the server's own requests and notifications cannot arrive. Up to 2025-11-25 they come on a GET stream, which
@@ -544,7 +544,7 @@ impl<'m> HttpClient<'m> {
     /// a stream of its own.
     #[must_use]
     pub fn hears_server(&self) -> bool {
-        let remote = &self.port.remote;
+        let remote = &self.out.remote;
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         !legacy || remote.listening() != ListenState::No || remote.origin.sse != Sse::Unused
     }
@@ -553,7 +553,7 @@ impl<'m> HttpClient<'m> {
     /// [`excludes`](HttpClient::excludes). Calls of them fail with [`TransportError::Excluded`] while they are kept
     /// ([`HttpClientConfig::tools`](super::HttpClientConfig::tools) limits that).
     pub fn excluded(&self) -> impl Iterator<Item = (mcp_sansio::json::Text<'_>, AnnotationError)> {
-        self.port.remote.excluded()
+        self.out.remote.excluded()
     }
 
     /// Returns the reason why a tool must be left out of the server's tools: under 2026-07-28, its annotations
@@ -568,7 +568,7 @@ impl<'m> HttpClient<'m> {
     /// Ends the session. Returns `true` if the driver must go on until [`is_over`](HttpClient::is_over); limit the time
     /// for that.
     pub fn end(&mut self) -> bool {
-        self.ended = !self.port.remote.end_session();
+        self.ended = !self.out.remote.end_session();
         !self.ended
     }
 
@@ -582,9 +582,9 @@ impl<'m> HttpClient<'m> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         // An expired deadline is not reported while no slot is free: waking earlier changes nothing.
-        let now = self.port.remote.origin.now;
+        let now = self.out.remote.origin.now;
         let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
-        client.into_iter().chain(self.port.remote.next_deadline()).min()
+        client.into_iter().chain(self.out.remote.next_deadline()).min()
     }
 }
 
@@ -662,7 +662,7 @@ impl<const N: usize> Text<N> {
 }
 
 /// The sink of the client's messages: slots, and if all are taken, the outbox for responses and notifications.
-struct Port<'m> {
+struct ExchangeOut<'m> {
     remote: HttpTransport<'m>,
     outbox: Records<'m>,
     /// Messages that were sent, for [`HttpHooks::sent`].
@@ -685,7 +685,7 @@ enum Mode {
 /// A mark before a message while others wait in the outbox: the room grows.
 const BEFORE: usize = usize::MAX;
 
-impl Port<'_> {
+impl ExchangeOut<'_> {
     /// Sends the messages that waited for a slot.
     fn flush(&mut self) {
         loop {
@@ -728,7 +728,7 @@ impl Port<'_> {
     }
 }
 
-impl Sink for Port<'_> {
+impl Sink for ExchangeOut<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         match &mut self.mode {
             Mode::Idle => return Err(FullError::Now),
@@ -752,7 +752,7 @@ impl Sink for Port<'_> {
     }
 }
 
-impl Out for Port<'_> {
+impl Out for ExchangeOut<'_> {
     fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         match kind {
             MessageKind::Notification if self.modern => {

@@ -28,7 +28,7 @@ pub enum AnnotationError {
     /// The parameter is not a string, integer or boolean.
     Type,
     /// The annotation is not on a parameter, or on one that is not reached by `properties` alone.
-    Place,
+    SchemaPath,
     /// The schema has more than 64 annotations, or is nested too deeply to be read.
     TooMany,
 }
@@ -40,7 +40,7 @@ impl fmt::Display for AnnotationError {
             AnnotationError::Name => "x-mcp-header is not a valid header name",
             AnnotationError::Duplicate => "two parameters have the same x-mcp-header",
             AnnotationError::Type => "x-mcp-header on a parameter that is not a string, an integer or a boolean",
-            AnnotationError::Place => "x-mcp-header outside of plain properties",
+            AnnotationError::SchemaPath => "x-mcp-header outside of plain properties",
             AnnotationError::TooMany => "too many x-mcp-header, or nested too deeply",
         })
     }
@@ -73,7 +73,7 @@ pub fn check(schema: Raw<'_>) -> Result<usize, AnnotationError> {
         return Ok(0);
     }
     let mut names = [None; MOST];
-    walk(schema, &Place::Root, DEPTH, &mut |name, _| note(&mut names, name))?;
+    walk(schema, &SchemaPath::Root, DEPTH, &mut |name, _| note(&mut names, name))?;
     Ok(names.iter().flatten().count())
 }
 
@@ -102,43 +102,48 @@ fn same_name(one: Text<'_>, other: Text<'_>) -> bool {
 }
 
 /// The place of a schema in that of a tool.
-enum Place<'p, 's> {
+enum SchemaPath<'p, 's> {
     Root,
     /// The schema of a property of another schema. The first of these is the root.
-    Property(&'p Place<'p, 's>, Text<'s>),
+    Property(&'p SchemaPath<'p, 's>, Text<'s>),
     /// A schema not reached by `properties` alone.
     Elsewhere,
 }
 
-type Found<'f, 's> = &'f mut dyn FnMut(Text<'s>, &Place<'_, 's>) -> Result<(), AnnotationError>;
+type OnAnnotation<'f, 's> = &'f mut dyn FnMut(Text<'s>, &SchemaPath<'_, 's>) -> Result<(), AnnotationError>;
 
 /// Reads a schema down to `depth` and reports the annotations to `found`.
-fn walk<'s>(schema: Raw<'s>, place: &Place<'_, 's>, depth: usize, found: Found<'_, 's>) -> Result<(), AnnotationError> {
+fn walk<'s>(
+    schema: Raw<'s>,
+    place: &SchemaPath<'_, 's>,
+    depth: usize,
+    found: OnAnnotation<'_, 's>,
+) -> Result<(), AnnotationError> {
     let Some(depth) = depth.checked_sub(1) else {
         return if mentions(schema.as_bytes()) { Err(AnnotationError::TooMany) } else { Ok(()) };
     };
     for item in schema.items() {
-        walk(item, &Place::Elsewhere, depth, found)?;
+        walk(item, &SchemaPath::Elsewhere, depth, found)?;
     }
     for (key, value) in schema.members() {
         if key.eq_str(ANNOTATION) {
-            if !matches!(place, Place::Property(..)) {
-                return Err(AnnotationError::Place);
+            if !matches!(place, SchemaPath::Property(..)) {
+                return Err(AnnotationError::SchemaPath);
             }
             found(name(schema, value)?, place)?;
         } else if key.eq_str("properties") {
             for (property, schema) in value.members() {
                 match place {
-                    Place::Elsewhere => walk(schema, place, depth, found)?,
-                    _ => walk(schema, &Place::Property(place, property), depth, found)?,
+                    SchemaPath::Elsewhere => walk(schema, place, depth, found)?,
+                    _ => walk(schema, &SchemaPath::Property(place, property), depth, found)?,
                 }
             }
         } else if ["patternProperties", "$defs", "definitions", "dependentSchemas"].iter().any(|map| key.eq_str(map)) {
             for (_, value) in value.members() {
-                walk(value, &Place::Elsewhere, depth, found)?;
+                walk(value, &SchemaPath::Elsewhere, depth, found)?;
             }
         } else if !["default", "const", "enum", "examples", "required"].iter().any(|data| key.eq_str(data)) {
-            walk(value, &Place::Elsewhere, depth, found)?;
+            walk(value, &SchemaPath::Elsewhere, depth, found)?;
         }
     }
     Ok(())
@@ -172,7 +177,7 @@ const REASONS: [AnnotationError; 6] = [
     AnnotationError::Name,
     AnnotationError::Duplicate,
     AnnotationError::Type,
-    AnnotationError::Place,
+    AnnotationError::SchemaPath,
     AnnotationError::TooMany,
 ];
 
@@ -219,7 +224,7 @@ impl<'m> Tools<'m> {
 
     fn keep(&mut self, tool: Raw<'_>, schema: Raw<'_>) -> Result<(), NoRoomError> {
         let (before, owner, known) = (self.known.used(), self.count, &mut self.known);
-        let kept = walk(schema, &Place::Root, DEPTH, &mut |header, place| {
+        let kept = walk(schema, &SchemaPath::Root, DEPTH, &mut |header, place| {
             let mut keep = || {
                 let at = known.begin(owner, PARAMETER, 0)?;
                 known.extend(at, b"[")?;
@@ -384,8 +389,8 @@ fn extend(known: &mut Records<'_>, at: usize, text: Text<'_>) -> Result<(), NoRo
 }
 
 /// Appends the properties that lead to a place.
-fn extend_path(known: &mut Records<'_>, at: usize, place: &Place<'_, '_>) -> Result<(), NoRoomError> {
-    let Place::Property(parent, name) = place else { return Ok(()) };
+fn extend_path(known: &mut Records<'_>, at: usize, place: &SchemaPath<'_, '_>) -> Result<(), NoRoomError> {
+    let SchemaPath::Property(parent, name) = place else { return Ok(()) };
     extend_path(known, at, parent)?;
     extend(known, at, *name)
 }
@@ -649,9 +654,9 @@ mod tests {
                 _ => annotated.into(),
             };
             let found = checked(&format!("{{\"a\":{{\"{way}\":{inner}}}}}"));
-            assert_eq!(found, Err(AnnotationError::Place), "{way}");
+            assert_eq!(found, Err(AnnotationError::SchemaPath), "{way}");
         }
-        assert_eq!(check(Raw::parse(annotated.as_bytes()).unwrap()), Err(AnnotationError::Place));
+        assert_eq!(check(Raw::parse(annotated.as_bytes()).unwrap()), Err(AnnotationError::SchemaPath));
         // Inside data, and as the name of a property, the word is no annotation.
         assert_eq!(checked(&format!("{{\"a\":{{\"default\":{annotated},\"enum\":[{annotated}]}}}}")), Ok(0));
         assert_eq!(checked(r#"{"x-mcp-header":{"type":"string"}}"#), Ok(0));

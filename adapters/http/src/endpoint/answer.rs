@@ -10,7 +10,7 @@ use mcp_sansio::sink::Out;
 use super::events::StreamOut;
 use super::exchange::origin_of;
 use super::ids::StreamId;
-use super::share::Place;
+use super::share::RequestOwner;
 use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
@@ -96,7 +96,7 @@ impl<'m> Endpoint<'m> {
     pub fn resume<S>(&mut self, app: &mut App<'_, S>, token: RequestToken) -> Result<(), RespondError> {
         self.stream_of(token).ok_or(RespondError::Stale)?;
         self.server.wake(token)?;
-        self.go_on(app);
+        self.resume_ready(app);
         Ok(())
     }
 
@@ -178,10 +178,10 @@ impl<'m> Endpoint<'m> {
     /// Returns the stream on which a request is answered.
     #[must_use]
     pub fn stream_of(&self, token: RequestToken) -> Option<StreamId> {
-        let route = self.server.route(token)?;
-        let slot = Place::from_note(self.server.note(token)?).stream;
+        let exchange_id = self.server.transport_id(token)?;
+        let slot = RequestOwner::from_transport_data(self.server.transport_data(token)?).stream;
         let stream = self.streams.at(slot)?;
-        let answers = stream.route == route && stream.is_of_requests();
+        let answers = stream.exchange_id == exchange_id && stream.is_of_requests();
         answers.then(|| self.streams.id(slot))
     }
 
@@ -202,7 +202,7 @@ impl<'m> Endpoint<'m> {
         let mut peer = session.map_or(Peer::NEW, |session| session.peer);
         let server = &mut self.server;
         server.swap_peer(&mut peer, stream.scope);
-        let held = server.streaming(stream.route).is_some();
+        let held = server.streaming(stream.exchange_id).is_some();
         let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot, held);
         let done = act(server, principal, &mut out);
         server.swap_peer(&mut peer, Scope(0));
@@ -210,20 +210,20 @@ impl<'m> Endpoint<'m> {
         if let Some(session) = stream.session().and_then(|slot| self.sessions.get_mut(slot)) {
             session.peer = peer;
         }
-        self.said(id, stream.route);
+        self.said(id, stream.exchange_id);
         Some(done)
     }
 
-    /// Notes that a message was written on the stream of a route.
-    pub(crate) fn said(&mut self, id: StreamId, route: u32) {
-        if !self.server.has_route(route) {
+    /// Notes that a message was written on the stream of an exchange.
+    pub(crate) fn said(&mut self, id: StreamId, exchange_id: u32) {
+        if !self.server.has_transport_id(exchange_id) {
             self.streams.answered(&mut self.sessions, id.slot);
         }
         self.streams.stir(id.slot);
     }
 
     /// Runs handlers whose input requests were answered, each on its own stream, and publishes their changes.
-    pub(crate) fn go_on<S>(&mut self, app: &mut App<'_, S>) {
+    pub(crate) fn resume_ready<S>(&mut self, app: &mut App<'_, S>) {
         self.run_ready(app);
         self.publish_of_handlers();
     }
@@ -236,8 +236,8 @@ impl<'m> Endpoint<'m> {
             first = number + 1;
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
-                let gate = ();
-                let origin = origin_of(&gate, session);
+                let checks = ();
+                let origin = origin_of(&checks, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
             // Its own stream is full and must be read first; the others do not wait for it.
@@ -249,9 +249,10 @@ impl<'m> Endpoint<'m> {
 
     /// Gives up the requests of an exchange whose answer cannot be received any more, and notifies handlers that
     /// put their answer off.
-    pub(crate) fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+    pub(crate) fn give_up_exchange<S>(&mut self, app: &mut App<'_, S>, exchange_id: u32) {
         for slot in 0..self.server.capacity() {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            let token =
+                self.server.token_at(slot).filter(|token| self.server.transport_id(*token) == Some(exchange_id));
             if let Some(token) = token {
                 app.service.forget(app.state, token, &mut self.server);
             }

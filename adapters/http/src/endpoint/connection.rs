@@ -27,21 +27,21 @@ impl Endpoint<'_> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) if stream.session().is_some() && self.server.streaming(stream.route).is_none() => {
-                let waits = self.server.has_route(stream.route);
+            (_, true) if stream.session().is_some() && self.server.streaming(stream.exchange_id).is_none() => {
+                let waits = self.server.has_transport_id(stream.exchange_id);
                 self.streams.detach(&mut self.sessions, id.slot, waits, now);
                 // Without an event id the client cannot come back, and does not know the requests that were sent
                 // to it.
                 if stream.seen == 1 && !(stream.primed && stream.greeted) {
-                    self.server.end_questions(stream.route);
+                    self.server.end_questions(stream.exchange_id);
                 }
-                self.go_on(app);
+                self.resume_ready(app);
             }
             (_, true) => {
                 // Its session is over, or a reply in windows has begun, which cannot be sent again.
                 self.free_stream(id.slot);
                 if stream.session().is_some() {
-                    self.give_up_route(app, stream.route);
+                    self.give_up_exchange(app, stream.exchange_id);
                 }
             }
             (_, false) => {
@@ -55,9 +55,9 @@ impl Endpoint<'_> {
 
     /// Reserves a slot for a stream: a free one, or that of an answer that was sent and is only kept for a
     /// return.
-    pub(crate) fn reserve_stream(&mut self, asker: &Asker, route: u32) -> Option<u16> {
+    pub(crate) fn reserve_stream(&mut self, asker: &Asker, exchange_id: u32) -> Option<u16> {
         let Endpoint { streams, sessions, log, now, .. } = self;
-        streams.reserve_or_evict(&asker.plan(route), sessions, log, *now)
+        streams.reserve_or_evict(&asker.plan(exchange_id), sessions, log, *now)
     }
 
     /// Sends a stream whose slot was reserved.

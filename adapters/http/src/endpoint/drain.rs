@@ -5,7 +5,7 @@ use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::Out;
 
 use super::head::EndpointResponse;
-use super::refusal::refuse_request;
+use super::refusal::abandon_request;
 use super::request::id_of;
 use super::stream::Purpose;
 use super::{App, Endpoint};
@@ -31,14 +31,14 @@ impl Endpoint<'_> {
         self.server.end_listens();
         for slot in 0..self.streams.slots().len() as u16 {
             let Some(&stream) = self.streams.at(slot) else { continue };
-            self.server.end_questions(stream.route);
+            self.server.end_questions(stream.exchange_id);
             match stream.purpose {
                 Purpose::Session | Purpose::Old => self.streams.end(slot),
                 Purpose::Listen => self.streams.stir(slot),
                 Purpose::Post => {}
             }
         }
-        self.go_on(app);
+        self.resume_ready(app);
     }
 
     /// Returns `true` after [`drain`](Endpoint::drain).
@@ -51,5 +51,5 @@ impl Endpoint<'_> {
 /// Refuses a request because the server ends. Its client may find another one at the same address.
 pub(crate) fn going_away<'r>(envelope: Option<&Envelope<'_>>, body: &mut dyn Out) -> EndpointResponse<'r> {
     let why = RpcError::new(code::INTERNAL, "The server is going away");
-    refuse_request(body, 503, envelope.and_then(|envelope| id_of(&envelope.shape())), &why)
+    abandon_request(body, 503, envelope.and_then(|envelope| id_of(&envelope.shape())), &why)
 }

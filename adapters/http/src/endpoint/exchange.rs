@@ -9,7 +9,7 @@ use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 use super::config::StreamPolicy;
 use super::events::StreamOut;
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
-use super::header_check::HeaderGate;
+use super::header_check::HeaderChecks;
 use super::log::Log;
 use super::media::Accept;
 use super::refusal::refuse;
@@ -225,18 +225,18 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         let client = self.client_of(asker.scope, asker.modern, principal);
         self.allow_places(client);
-        let mut said = self.run(app, head, asker, peer, principal, message, body);
-        if said.slot.is_none() && said.takes_stream && self.server.has_route(said.route) {
+        let mut start = self.run(app, head, asker, peer, principal, message, body);
+        if start.slot.is_none() && start.takes_stream && self.server.has_transport_id(start.exchange_id) {
             // For the answer that was put off.
-            said.slot = self.reserve_stream(asker, said.route);
+            start.slot = self.reserve_stream(asker, start.exchange_id);
         }
-        self.settle(app, client, said.route, said.slot.unwrap_or(u16::MAX));
-        if said.step == Err(FullError::Now) {
-            self.give_up_route(app, said.route);
+        self.settle(app, client, start.exchange_id, start.slot.unwrap_or(u16::MAX));
+        if start.step == Err(FullError::Now) {
+            self.give_up_exchange(app, start.exchange_id);
         }
         // Without a stream there is no place for a later answer.
-        said.wanted_stream |= !said.takes_stream && self.server.has_route(said.route);
-        let response = self.conclude(app, asker, &said, body);
+        start.wanted_stream |= !start.takes_stream && self.server.has_transport_id(start.exchange_id);
+        let response = self.conclude(app, asker, &start, body);
         // Each call may have made it possible for other handlers to continue.
         self.run_ready(app);
         response
@@ -252,21 +252,21 @@ impl Endpoint<'_> {
         principal: Option<&str>,
         message: Message<'_, '_>,
         body: &mut dyn Out,
-    ) -> Said {
+    ) -> ResponseStart {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
-        let route = self.exchanges;
+        let exchange_id = self.exchanges;
         let accept = head.fields.accept;
         let (streams, sessions, log) = (&mut self.streams, &mut self.sessions, &mut self.log);
-        let place = StreamPlace { streams, sessions, log, plan: asker.plan(route), now: self.now };
+        let place = StreamPlace { streams, sessions, log, plan: asker.plan(exchange_id), now: self.now };
         // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
         let mut exchange = Exchange::new(body, place, &accept, prefers);
-        let gate = HeaderGate { head, modern: asker.modern };
-        let origin = origin_of(&gate, principal);
+        let checks = HeaderChecks { head, modern: asker.modern };
+        let origin = origin_of(&checks, principal);
         let server = &mut self.server;
         server.swap_peer(peer, asker.scope);
-        server.set_route(route);
+        server.set_transport_id(exchange_id);
         let step = match message {
             Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
@@ -277,8 +277,8 @@ impl Endpoint<'_> {
             exchange.clear();
         }
         server.swap_peer(peer, Scope(0));
-        Said {
-            route,
+        ResponseStart {
+            exchange_id,
             takes_stream: accept.stream(),
             slot: exchange.stream.as_ref().map(StreamOut::slot),
             step,
@@ -292,29 +292,29 @@ impl Endpoint<'_> {
         &mut self,
         app: &mut App<'_, S>,
         asker: &Asker,
-        said: &Said,
+        start: &ResponseStart,
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        let waits = self.server.has_route(said.route);
-        let response = match (said.mode, said.slot) {
+        let waits = self.server.has_transport_id(start.exchange_id);
+        let response = match (start.mode, start.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
             // The error says that the answer does not fit a body. Soon there may be a stream for it.
-            (Mode::Body(MessageKind::Error(code::INTERNAL)), _) if said.crowded => {
+            (Mode::Body(MessageKind::Error(code::INTERNAL)), _) if start.crowded => {
                 body.roll_back(Mark::new(0));
                 refuse(body, 503, code::INTERNAL, "Overloaded: try again")
             }
             (Mode::Body(kind), _) => {
-                let status = if said.wanted_stream { 406 } else { status_of(kind, asker.modern) };
+                let status = if start.wanted_stream { 406 } else { status_of(kind, asker.modern) };
                 EndpointResponse::status(status).with(ResponseBody::Json)
             }
             (_, Some(slot)) if waits => return self.streamed(asker, slot),
-            _ => said.nothing(waits, body),
+            _ => start.nothing(waits, body),
         };
         if waits {
             // The client cannot receive the answer.
-            self.give_up_route(app, said.route);
+            self.give_up_exchange(app, start.exchange_id);
         }
-        if let Some(slot) = said.slot {
+        if let Some(slot) = start.slot {
             self.free_stream(slot);
         }
         response
@@ -327,8 +327,8 @@ impl Endpoint<'_> {
 }
 
 /// The result of an exchange.
-struct Said {
-    route: u32,
+struct ResponseStart {
+    exchange_id: u32,
     /// The client accepts an event stream.
     takes_stream: bool,
     /// The stream that was reserved for it.
@@ -341,7 +341,7 @@ struct Said {
     crowded: bool,
 }
 
-impl Said {
+impl ResponseStart {
     /// Returns the response if neither a body nor a stream was begun; `waits` if an answer was put off.
     fn nothing<'r>(&self, waits: bool, body: &mut dyn Out) -> EndpointResponse<'r> {
         if self.step.is_err() {
@@ -362,10 +362,10 @@ pub(crate) enum Message<'x, 'a> {
     Bytes(&'a [u8]),
 }
 
-pub(crate) fn origin_of<'o>(gate: &'o dyn TransportChecks, principal: Option<&'o str>) -> MessageSource<'o> {
+pub(crate) fn origin_of<'o>(checks: &'o dyn TransportChecks, principal: Option<&'o str>) -> MessageSource<'o> {
     match principal {
-        Some(principal) => MessageSource::new(gate).principal(principal),
-        None => MessageSource::new(gate),
+        Some(principal) => MessageSource::new(checks).principal(principal),
+        None => MessageSource::new(checks),
     }
 }
 

@@ -11,7 +11,7 @@ impl Endpoint<'_> {
         self.tick(now);
         self.expire_sessions(app);
         self.expire_streams();
-        self.go_on(app);
+        self.resume_ready(app);
         // Handlers may just have answered on streams without a connection.
         self.streams.stamp(now);
         self.log.release(self.streams.slots_mut());
@@ -40,9 +40,9 @@ impl Endpoint<'_> {
             && noted < now
             && has_come(noted, within)
         {
-            let route = self.streams.at(slot).map_or(0, |stream| stream.route);
-            if self.server.has_route(route) {
-                self.server.end_questions(route);
+            let exchange_id = self.streams.at(slot).map_or(0, |stream| stream.exchange_id);
+            if self.server.has_transport_id(exchange_id) {
+                self.server.end_questions(exchange_id);
                 self.streams.look_again(slot, now);
             } else {
                 self.streams.answered(&mut self.sessions, slot);
@@ -94,13 +94,14 @@ impl Endpoint<'_> {
         for slot in 0..self.server.capacity() {
             let Some(token) = self.server.token_at(slot) else { continue };
             // A reply in windows has begun and ends by itself.
-            let streams = self.server.route(token).and_then(|route| self.server.streaming(route)) == Some(token);
+            let streams = self.server.transport_id(token).and_then(|exchange_id| self.server.streaming(exchange_id))
+                == Some(token);
             let attached = self.stream_of(token).and_then(|id| self.streams.get(id)).is_some_and(Stream::is_attached);
             if streams && attached {
                 continue;
             }
-            let told =
-                self.on_stream_of(token, |server, _, out| server.give_up(token, "The server is going away", out));
+            let told = self
+                .on_stream_of(token, |server, _, out| server.abandon_request(token, "The server is going away", out));
             if told != Some(Ok(())) {
                 self.server.forget(token);
             }

@@ -13,7 +13,7 @@ use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 
 /// Compares headers with the body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HeaderGate<'h> {
+pub(crate) struct HeaderChecks<'h> {
     pub(crate) head: &'h RequestHead<'h>,
     /// The request is of the stateless era, so the headers are required.
     pub(crate) modern: bool,
@@ -112,7 +112,7 @@ fn quoted<'b>(value: &[u8], buffer: &'b mut VersionBuffer) -> Text<'b> {
     let text = buffer.get(..len).and_then(|json| Raw::parse(json).ok()).and_then(|raw| raw.text());
     text.unwrap_or(Text::EMPTY)
 }
-impl TransportChecks for HeaderGate<'_> {
+impl TransportChecks for HeaderChecks<'_> {
     fn is_modern(&self) -> bool {
         self.modern
     }
@@ -151,7 +151,7 @@ fn only<'h>(field: Field<'h>) -> Result<Option<&'h [u8]>, RpcError<'static>> {
     field.only().map_err(|bad| mismatch(bad.words()))
 }
 
-impl<'h> HeaderGate<'h> {
+impl<'h> HeaderChecks<'h> {
     /// Checks each property with an `x-mcp-header`, through chains of `properties` only.
     fn check_properties(&self, schema: Raw<'_>, arguments: Raw<'_>, depth: usize) -> Result<(), RpcError<'static>> {
         let Some(properties) = schema.get("properties").filter(|_| depth < DEPTH) else { return Ok(()) };
@@ -357,9 +357,9 @@ mod tests {
         let deeper_schema = |schema: &str| std::format!(r#"{{"properties":{}}}"#, deeper(schema));
         let right = |schema: &str, arguments: &str, value: &str| {
             let headers: &[(&str, &[u8])] = &[("mcp-param-deep", value.as_bytes())];
-            let gate = HeaderGate { head: &RequestHead::new("POST", "/mcp", None, &headers), modern: true };
+            let checks = HeaderChecks { head: &RequestHead::new("POST", "/mcp", None, &headers), modern: true };
             let raw = |json| Raw::parse(json).unwrap();
-            gate.arguments(raw(schema.as_bytes()), raw(arguments.as_bytes())).is_ok()
+            checks.arguments(raw(schema.as_bytes()), raw(arguments.as_bytes())).is_ok()
         };
         assert!(right(&schema, &arguments, "a") && !right(&schema, &arguments, "b"));
         // The server reads one level deeper, though clients leave out such a tool; it stops there.

@@ -21,7 +21,7 @@ use super::refusal::refuse;
 #[cfg(feature = "alloc")]
 use super::request::is_request;
 #[cfg(all(feature = "seal", feature = "alloc"))]
-use super::sealed::Found;
+use super::sealed::SealedLookup;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
@@ -156,15 +156,15 @@ impl Endpoint<'_> {
         let Some(session) = self.sessions.get_mut(slot) else { return };
         let server = &mut self.server;
         server.swap_peer(&mut session.peer, session.scope);
-        let route = self.streams.at(id.slot).map_or(0, |stream| stream.route);
-        let held = server.streaming(route).is_some();
+        let exchange_id = self.streams.at(id.slot).map_or(0, |stream| stream.exchange_id);
+        let held = server.streaming(exchange_id).is_some();
         let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot, held);
-        let gate = ();
+        let checks = ();
         // If the stream is full, the messages are lost; the request is over anyway.
-        let _ = app.service.dispatch_read(&origin_of(&gate, principal), app.state, request, server, &mut out);
+        let _ = app.service.dispatch_read(&origin_of(&checks, principal), app.state, request, server, &mut out);
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
-        self.said(id, route);
+        self.said(id, exchange_id);
     }
 
     /// Handles one message of a session.
@@ -396,18 +396,18 @@ impl Endpoint<'_> {
         let Some(session) = self.sessions.get_mut(slot) else { return false };
         let Some(id) = session.stream else { return false };
         let streams = self.streams.slots_mut();
-        let Some(&Stream { route, .. }) =
+        let Some(&Stream { exchange_id, .. }) =
             streams.get(usize::from(id.slot)).filter(|stream| stream.unread() < self.log.unread)
         else {
             return false;
         };
         let server = &mut self.server;
         server.swap_peer(&mut session.peer, scope);
-        server.set_route(route);
-        let held = server.streaming(route).is_some();
+        server.set_transport_id(exchange_id);
+        let held = server.streaming(exchange_id).is_some();
         let mut out = StreamOut::new(&mut self.log, streams, id.slot, held);
-        let (gate, before) = ((), out.unsent());
-        let step = app.service.dispatch_from(&origin_of(&gate, principal), app.state, content, server, &mut out);
+        let (checks, before) = ((), out.unsent());
+        let step = app.service.dispatch_from(&origin_of(&checks, principal), app.state, content, server, &mut out);
         if let (Err(FullError::Now), Some(before)) = (step, before) {
             // The client does not send the message again.
             server.drop_batch();
@@ -416,7 +416,7 @@ impl Endpoint<'_> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         self.streams.stir(id.slot);
-        self.settle(app, client, route, id.slot);
+        self.settle(app, client, exchange_id, id.slot);
         self.run_ready(app);
         step.is_ok()
     }
@@ -451,7 +451,7 @@ impl Endpoint<'_> {
         let session = self.sessions.get(slot);
         let id = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old))?;
         let stream = self.streams.get(id)?;
-        (self.server.streaming(stream.route).is_some() || stream.chain.unsent() > 0).then_some(id)
+        (self.server.streaming(stream.exchange_id).is_some() || stream.chain.unsent() > 0).then_some(id)
     }
 
     /// Returns `true` if clients of HTTP with SSE post to a path.
@@ -557,9 +557,11 @@ impl Endpoint<'_> {
     ) -> Result<u16, NoSession> {
         let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
         let (nonce, end, peer) = match sealed.find(given, principal, self.now) {
-            Found::New(nonce, end, peer) => (nonce, end, peer),
-            Found::Open(slot) if self.sessions.is(slot, given, principal) && !self.is_old(slot) => return Ok(slot),
-            Found::Over(slot) => {
+            SealedLookup::New(nonce, end, peer) => (nonce, end, peer),
+            SealedLookup::Open(slot) if self.sessions.is(slot, given, principal) && !self.is_old(slot) => {
+                return Ok(slot);
+            }
+            SealedLookup::Over(slot) => {
                 self.end_session(app, slot);
                 return Err(NoSession::Unknown);
             }

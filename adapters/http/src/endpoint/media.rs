@@ -14,13 +14,13 @@ pub(crate) const EVENTS: &str = "text/event-stream";
 pub(crate) struct Accept {
     given: bool,
     ranges: u16,
-    json: Said,
-    stream: Said,
+    json: MediaRule,
+    stream: MediaRule,
 }
 
 /// The rule for one media type.
 #[derive(Clone, Copy, Default)]
-struct Said {
+struct MediaRule {
     taken: bool,
     /// It is accepted, and not by `*/*` alone.
     meant: bool,
@@ -53,7 +53,7 @@ impl Accept {
             b"text/event-stream, application/json" => (1, 0),
             _ => return None,
         };
-        let named = |place| Said { taken: true, meant: true, named: Some((1000, place)) };
+        let named = |place| MediaRule { taken: true, meant: true, named: Some((1000, place)) };
         Some(Accept { given: true, ranges: 2, json: named(json), stream: named(stream) })
     }
 

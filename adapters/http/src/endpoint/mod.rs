@@ -192,9 +192,9 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    pub(crate) const fn plan(&self, route: u32) -> Plan {
+    pub(crate) const fn plan(&self, exchange_id: u32) -> Plan {
         let &Asker { scope, session, resumable, primed, .. } = self;
-        Plan { session, route, scope, resumable, primed }
+        Plan { session, exchange_id, scope, resumable, primed }
     }
 }
 

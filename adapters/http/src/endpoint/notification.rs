@@ -43,12 +43,12 @@ impl<'m> Endpoint<'m> {
         let mut sent = NotifyStatus::NotAsked;
         for slot in 0..self.streams.slots().len() as u16 {
             let Some(stream) = self.streams.at(slot) else { continue };
-            let route = stream.route;
+            let exchange_id = stream.exchange_id;
             let session = stream.session().filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
             let Some(session) = session.and_then(|slot| self.sessions.get_mut(slot)) else { continue };
             let server = &mut self.server;
             server.swap_peer(&mut session.peer, session.scope);
-            let held = server.streaming(route).is_some();
+            let held = server.streaming(exchange_id).is_some();
             let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), slot, held);
             // A client that does not read misses the message.
             if log(server, &mut out) == NotifyStatus::Sent {

@@ -58,7 +58,7 @@ impl Endpoint<'_> {
         let pulled = self.pull_some(id, app, now, &mut turn);
         if turn.room() != room {
             // A handler that could not run because the log or this stream was full has room now, and so has another stream.
-            self.go_on(app);
+            self.resume_ready(app);
             self.streams.feed(&self.log);
         }
         if pulled == StreamStatus::More && self.streams.get(id).is_some() {
@@ -69,7 +69,7 @@ impl Endpoint<'_> {
 
     fn pull_some<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> StreamStatus {
         self.tick(now);
-        self.go_on(app);
+        self.resume_ready(app);
         if !self.streams.get(id).is_some_and(Stream::is_attached) {
             return StreamStatus::Stale;
         }
@@ -121,7 +121,8 @@ impl Endpoint<'_> {
             }
             return StreamStatus::End;
         }
-        let released = stream.purpose == Purpose::Post && !stream.hung_up && self.server.is_released(stream.route);
+        let released =
+            stream.purpose == Purpose::Post && !stream.hung_up && self.server.is_released(stream.exchange_id);
         if released && self.hang_up(id, now) {
             return StreamStatus::End;
         }
@@ -131,7 +132,7 @@ impl Endpoint<'_> {
     /// Returns `true` if no more messages can come on a stream.
     fn is_over(&self, stream: &Stream) -> bool {
         match stream.purpose {
-            Purpose::Post => !self.server.has_route(stream.route),
+            Purpose::Post => !self.server.has_transport_id(stream.exchange_id),
             Purpose::Listen => !self.server.has_subscriptions(stream.scope),
             Purpose::Session => stream.has_ended(),
             Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
@@ -141,7 +142,7 @@ impl Endpoint<'_> {
     /// Returns `true` if an endpoint that drains still has to answer on a stream of HTTP with SSE.
     #[cfg(feature = "alloc")]
     fn owes_answers(&self, stream: &Stream) -> bool {
-        self.draining && self.server.has_route(stream.route)
+        self.draining && self.server.has_transport_id(stream.exchange_id)
     }
 
     #[cfg(not(feature = "alloc"))]
@@ -200,10 +201,11 @@ impl Endpoint<'_> {
             // A newer stream sends the session's messages.
             return false;
         }
-        let (route, purpose, scope, session) = (stream.route, stream.purpose, stream.scope, stream.session());
+        let (exchange_id, purpose, scope, session) =
+            (stream.exchange_id, stream.purpose, stream.scope, stream.session());
         let of_requests = stream.is_of_requests();
         let server = &mut self.server;
-        if let Some(token) = server.streaming(route).filter(|_| of_requests) {
+        if let Some(token) = server.streaming(exchange_id).filter(|_| of_requests) {
             let mut out = StreamOut::new(log, streams, id.slot, true);
             // Changes come after it.
             let _ = app.service.pump(app.state, token, server, &mut out);

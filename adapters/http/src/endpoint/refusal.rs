@@ -9,11 +9,11 @@ use super::head::{EndpointResponse, ResponseBody};
 
 /// Answers an HTTP error, with a JSON-RPC error without `id` as its text.
 pub(crate) fn refuse<'r>(body: &mut dyn Out, status: u16, code: i32, message: &str) -> EndpointResponse<'r> {
-    refuse_request(body, status, None, &RpcError::new(code, message))
+    abandon_request(body, status, None, &RpcError::new(code, message))
 }
 
 /// Does the same as [`refuse`], with the `id` of the refused request if it is known.
-pub(crate) fn refuse_request<'r>(
+pub(crate) fn abandon_request<'r>(
     body: &mut dyn Out,
     status: u16,
     id: Option<Raw<'_>>,

@@ -21,7 +21,7 @@ use super::ids::PRINCIPAL_MAX;
 use super::ids::Principal;
 use super::media::unsupported;
 use super::metadata::{is_metadata, serve_metadata};
-use super::refusal::{not_allowed, refuse, refuse_request};
+use super::refusal::{abandon_request, not_allowed, refuse};
 use super::{Access, App, Endpoint};
 use crate::names::Known;
 
@@ -126,7 +126,7 @@ impl Endpoint<'_> {
         app: &App<'a, S>,
         head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<(Judged<'r>, Found), EndpointResponse<'r>> {
+    ) -> Result<(Judged<'r>, PathMethods), EndpointResponse<'r>> {
         if self.is_foreign(head) {
             return Err(refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed"));
         }
@@ -167,7 +167,7 @@ impl Endpoint<'_> {
         }
         // The answer to GET and DELETE also depends on the revision: `route` decides.
         match head.method {
-            "POST" if place != Place::Old => {}
+            "POST" if place != EndpointPath::Old => {}
             "GET" | "DELETE" => {}
             _ => return Err(not_allowed(body, allowed)),
         }
@@ -181,14 +181,14 @@ impl Endpoint<'_> {
     }
 
     /// Returns the place at a path, with or without a slash at its end, and its methods.
-    fn place(&self, path: &str, served: Revisions) -> Option<Found> {
+    fn place(&self, path: &str, served: Revisions) -> Option<PathMethods> {
         let config = &self.config;
         match served.has_era(Era::Legacy) {
             has_sessions if same_path(config.path, path) => {
-                Some((Place::Endpoint, if has_sessions { "GET, POST, DELETE" } else { "POST" }))
+                Some((EndpointPath::Endpoint, if has_sessions { "GET, POST, DELETE" } else { "POST" }))
             }
-            true if same_path(config.post_path, path) => Some((Place::OldPost, "POST")),
-            true if same_path(config.old_path, path) => Some((Place::Old, "GET")),
+            true if same_path(config.post_path, path) => Some((EndpointPath::OldPost, "POST")),
+            true if same_path(config.old_path, path) => Some((EndpointPath::Old, "GET")),
             _ => None,
         }
     }
@@ -214,7 +214,7 @@ impl Endpoint<'_> {
         app: &mut App<'a, S>,
         head: &RequestHead<'r>,
         content: &[u8],
-        found: Option<Found>,
+        found: Option<PathMethods>,
         principal: Option<&str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
@@ -224,18 +224,18 @@ impl Endpoint<'_> {
             return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
         };
         match (place, head.method, Version::of(head, served)) {
-            (Place::Old, "GET", _) => self.old_get(app, head, principal, random, body),
-            (Place::OldPost, "POST", _) => self.old_post(app, head, content, principal, body),
-            (Place::Endpoint, "POST", version) => {
+            (EndpointPath::Old, "GET", _) => self.old_get(app, head, principal, random, body),
+            (EndpointPath::OldPost, "POST", _) => self.old_post(app, head, content, principal, body),
+            (EndpointPath::Endpoint, "POST", version) => {
                 self.post(app, head, content, principal, (version, served), random, body)
             }
-            (Place::Endpoint, "GET" | "DELETE", _) if !served.has_era(Era::Legacy) => not_allowed(body, allowed),
-            (Place::Endpoint, "GET" | "DELETE", Version::Unsupported(_) | Version::Bad(_)) => {
+            (EndpointPath::Endpoint, "GET" | "DELETE", _) if !served.has_era(Era::Legacy) => not_allowed(body, allowed),
+            (EndpointPath::Endpoint, "GET" | "DELETE", Version::Unsupported(_) | Version::Bad(_)) => {
                 refuse(body, 400, code::INVALID_REQUEST, NO_VERSION)
             }
-            (Place::Endpoint, "GET" | "DELETE", Version::Modern) => not_allowed(body, "POST"),
-            (Place::Endpoint, "GET", _) => self.get(app, head, principal, random, body),
-            (Place::Endpoint, "DELETE", _) => self.delete(app, head, principal, body),
+            (EndpointPath::Endpoint, "GET" | "DELETE", Version::Modern) => not_allowed(body, "POST"),
+            (EndpointPath::Endpoint, "GET", _) => self.get(app, head, principal, random, body),
+            (EndpointPath::Endpoint, "DELETE", _) => self.delete(app, head, principal, body),
             _ => not_allowed(body, allowed),
         }
     }
@@ -275,7 +275,7 @@ impl Endpoint<'_> {
         let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method());
         let mut buffer = None;
         if let Err(failure) = check_version(version, served, head, (&request, method), &mut buffer) {
-            return refuse_request(body, 400, id_of(&shape), &failure);
+            return abandon_request(body, 400, id_of(&shape), &failure);
         }
         if !is_acceptable(&shape, request.envelope()) {
             return refuse(body, 400, code::INVALID_REQUEST, "Invalid request: neither a notification nor a response");
@@ -329,11 +329,11 @@ impl<'r> From<&'r Admission> for Judged<'r> {
 }
 
 /// A place and its methods.
-type Found = (Place, &'static str);
+type PathMethods = (EndpointPath, &'static str);
 
 /// The place at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EndpointPath {
     /// Streamable HTTP, and the stream of 2024-11-05.
     Endpoint,
     /// The stream of 2024-11-05.

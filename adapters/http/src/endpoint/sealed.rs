@@ -99,7 +99,7 @@ enum Known {
 }
 
 /// The answer to the question for a session by its id.
-pub(crate) enum Found {
+pub(crate) enum SealedLookup {
     Unknown,
     /// It may be in this slot: the whole id must be compared.
     Open(u16),
@@ -150,15 +150,15 @@ impl<'m> SealedSessions<'m> {
     }
 
     /// Finds the session of an id.
-    pub(crate) fn find(&self, given: &[u8], principal: Option<&str>, now: Millis) -> Found {
-        let Some(nonce) = nonce_of(given) else { return Found::Unknown };
+    pub(crate) fn find(&self, given: &[u8], principal: Option<&str>, now: Millis) -> SealedLookup {
+        let Some(nonce) = nonce_of(given) else { return SealedLookup::Unknown };
         match self.known.get(&nonce) {
-            Some(Known::Open(slot, end, _)) if *end <= now => Found::Over(*slot),
-            Some(Known::Open(slot, ..)) => Found::Open(*slot),
-            Some(Known::Ended) => Found::Unknown,
+            Some(Known::Open(slot, end, _)) if *end <= now => SealedLookup::Over(*slot),
+            Some(Known::Open(slot, ..)) => SealedLookup::Open(*slot),
+            Some(Known::Ended) => SealedLookup::Unknown,
             None => match self.open(given, nonce, principal) {
-                Some((end, peer)) if end > now => Found::New(nonce, end, peer),
-                _ => Found::Unknown,
+                Some((end, peer)) if end > now => SealedLookup::New(nonce, end, peer),
+                _ => SealedLookup::Unknown,
             },
         }
     }

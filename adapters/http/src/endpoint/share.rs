@@ -25,19 +25,19 @@ impl Client {
 }
 
 /// The client of a request in flight and the stream of its answer: the server's
-/// [note](mcp_sansio::server::Server::note) of the request, with the stream in the upper 16 bits.
+/// [data](mcp_sansio::server::Server::transport_data) of the request, with the stream in the upper 16 bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RequestOwner {
     pub(crate) client: Client,
     pub(crate) stream: u16,
 }
 
-impl Place {
-    pub(crate) fn from_note(note: u64) -> Self {
-        Place { client: Client(note & !(u64::MAX << 48)), stream: (note >> 48) as u16 }
+impl RequestOwner {
+    pub(crate) fn from_transport_data(data: u64) -> Self {
+        RequestOwner { client: Client(data & !(u64::MAX << 48)), stream: (data >> 48) as u16 }
     }
 
-    fn note(self) -> u64 {
+    fn transport_data(self) -> u64 {
         u64::from(self.stream) << 48 | self.client.0
     }
 }
@@ -98,16 +98,17 @@ impl Endpoint<'_> {
 
     /// Notes the client of an exchange's requests that stay in flight. Beyond the share or the total, gives up
     /// requests whose client is gone: first the one whose client has been gone longest.
-    pub(crate) fn settle<S>(&mut self, app: &mut App<'_, S>, client: Client, route: u32, stream: u16) {
+    pub(crate) fn settle<S>(&mut self, app: &mut App<'_, S>, client: Client, exchange_id: u32, stream: u16) {
         self.server.set_most_in_flight(usize::MAX);
-        if !self.server.has_route(route) {
+        if !self.server.has_transport_id(exchange_id) {
             return;
         }
         let places = self.server.capacity();
         for slot in 0..places {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            let token =
+                self.server.token_at(slot).filter(|token| self.server.transport_id(*token) == Some(exchange_id));
             if let Some(token) = token {
-                self.server.set_note(token, Place { client, stream }.note());
+                self.server.set_transport_data(token, RequestOwner { client, stream }.transport_data());
             }
         }
         let own =
@@ -120,9 +121,9 @@ impl Endpoint<'_> {
     /// gone.
     fn at(&self, slot: usize, client: Client) -> Option<(RequestToken, bool, Option<Millis>)> {
         let token = self.server.token_at(slot)?;
-        let place = Place::from_note(self.server.note(token)?);
+        let place = RequestOwner::from_transport_data(self.server.transport_data(token)?);
         let stream = self.streams.at(place.stream)?;
-        let away = stream.waits_since().filter(|_| self.server.route(token) == Some(stream.route));
+        let away = stream.waits_since().filter(|_| self.server.transport_id(token) == Some(stream.exchange_id));
         Some((token, place.client == client, away))
     }
 
@@ -135,7 +136,7 @@ impl Endpoint<'_> {
         // Its client gets the error if it comes back.
         let told = self.on_stream_of(token, |server, _, out| {
             // If the log has no room, the error is lost.
-            let _ = app.service.give_up(app.state, token, "Overloaded: others needed its place", server, out);
+            let _ = app.service.abandon_request(app.state, token, "Overloaded: others needed its place", server, out);
         });
         if told.is_none() {
             app.service.forget(app.state, token, &mut self.server);

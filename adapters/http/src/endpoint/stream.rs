@@ -12,7 +12,7 @@ use super::session::Sessions;
 
 /// The state of a stream. In `Quiet`, `Ready` and `Sending` it is attached: its client has a connection for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StreamState {
     Free,
     /// Reserved for the answer to a request, which may not need it.
     Reserved,
@@ -59,26 +59,26 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Resting", "Free", "the session or the time is over, or another stream needs the slot"),
 ];
 
-impl State {
+impl StreamState {
     /// Returns the name in [`TRANSITIONS`].
     const fn name(self) -> &'static str {
         match self {
-            State::Free => "Free",
-            State::Reserved => "Reserved",
-            State::Quiet => "Quiet",
-            State::Ready => "Ready",
-            State::Sending => "Sending",
-            State::Waiting { .. } => "Waiting",
-            State::Resting { .. } => "Resting",
+            StreamState::Free => "Free",
+            StreamState::Reserved => "Reserved",
+            StreamState::Quiet => "Quiet",
+            StreamState::Ready => "Ready",
+            StreamState::Sending => "Sending",
+            StreamState::Waiting { .. } => "Waiting",
+            StreamState::Resting { .. } => "Resting",
         }
     }
 
     const fn is_attached(self) -> bool {
-        matches!(self, State::Quiet | State::Ready | State::Sending)
+        matches!(self, StreamState::Quiet | StreamState::Ready | StreamState::Sending)
     }
 
     const fn waits(self) -> bool {
-        matches!(self, State::Waiting { .. })
+        matches!(self, StreamState::Waiting { .. })
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum Purpose {
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     /// Only [`Streams::set`] changes it; see [`TRANSITIONS`].
-    state: State,
+    state: StreamState,
     /// Given when the stream is sent, from 1 on; the endpoint gives no number twice. Event ids contain it, so
     /// that an old id names no other stream.
     pub(crate) number: u64,
@@ -108,7 +108,7 @@ pub struct Stream {
     /// The session of the stream.
     session: Option<u16>,
     /// The exchange whose requests are answered on it.
-    pub(crate) route: u32,
+    pub(crate) exchange_id: u32,
     /// The scope of request ids, for a stream without session.
     pub(crate) scope: Scope,
     /// Events have ids, and stay in the log after they were sent.
@@ -149,12 +149,12 @@ pub struct Stream {
 impl Stream {
     /// A slot without a stream.
     pub const FREE: Stream = Stream {
-        state: State::Free,
+        state: StreamState::Free,
         number: 0,
         visit: 0,
         purpose: Purpose::Post,
         session: None,
-        route: 0,
+        exchange_id: 0,
         scope: Scope(0),
         resumable: false,
         primed: false,
@@ -194,7 +194,7 @@ impl Stream {
 
     /// Returns `true` if it is the stream with that id, on the same connection.
     pub(crate) fn is(&self, id: StreamId) -> bool {
-        self.state != State::Free && (self.number, self.visit) == (id.number, id.visit)
+        self.state != StreamState::Free && (self.number, self.visit) == (id.number, id.visit)
     }
 
     pub(crate) const fn is_attached(&self) -> bool {
@@ -204,7 +204,7 @@ impl Stream {
     /// Returns the time since which its client is gone, if a request in flight waits for it.
     pub(crate) fn waits_since(&self) -> Option<Millis> {
         match self.state {
-            State::Waiting { since } => Some(since),
+            StreamState::Waiting { since } => Some(since),
             _ => None,
         }
     }
@@ -250,7 +250,7 @@ impl Stream {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) session: Option<u16>,
-    pub(crate) route: u32,
+    pub(crate) exchange_id: u32,
     pub(crate) scope: Scope,
     pub(crate) resumable: bool,
     pub(crate) primed: bool,
@@ -285,12 +285,12 @@ struct Lists {
 }
 
 impl Lists {
-    const fn of(&mut self, state: State) -> Option<&mut List> {
+    const fn of(&mut self, state: StreamState) -> Option<&mut List> {
         match state {
-            State::Free | State::Reserved => None,
-            State::Quiet | State::Ready | State::Sending => Some(&mut self.attached),
-            State::Waiting { .. } => Some(&mut self.waiting),
-            State::Resting { .. } => Some(&mut self.resting),
+            StreamState::Free | StreamState::Reserved => None,
+            StreamState::Quiet | StreamState::Ready | StreamState::Sending => Some(&mut self.attached),
+            StreamState::Waiting { .. } => Some(&mut self.waiting),
+            StreamState::Resting { .. } => Some(&mut self.resting),
         }
     }
 }
@@ -316,11 +316,11 @@ impl<'m> Streams<'m> {
     }
 
     pub(crate) fn at(&self, slot: u16) -> Option<&Stream> {
-        self.slots().get(usize::from(slot)).filter(|stream| stream.state != State::Free)
+        self.slots().get(usize::from(slot)).filter(|stream| stream.state != StreamState::Free)
     }
 
     pub(crate) fn at_mut(&mut self, slot: u16) -> Option<&mut Stream> {
-        self.slots_mut().get_mut(usize::from(slot)).filter(|stream| stream.state != State::Free)
+        self.slots_mut().get_mut(usize::from(slot)).filter(|stream| stream.state != StreamState::Free)
     }
 
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
@@ -347,7 +347,7 @@ impl<'m> Streams<'m> {
     pub(crate) fn oldest_resting(&self) -> Option<(u16, Millis)> {
         let slot = self.lists.resting.first()?;
         match self.at(slot)?.state {
-            State::Resting { since } => Some((slot, since)),
+            StreamState::Resting { since } => Some((slot, since)),
             _ => None,
         }
     }
@@ -367,16 +367,16 @@ impl<'m> Streams<'m> {
     /// Returns `true` if a stream rests since an unknown time.
     pub(crate) fn has_unstamped(&self) -> bool {
         let last = self.lists.resting.last().and_then(|slot| self.at(slot));
-        last.is_some_and(|stream| stream.state == State::Resting { since: Millis::MAX })
+        last.is_some_and(|stream| stream.state == StreamState::Resting { since: Millis::MAX })
     }
 
     /// Reserves a slot for a stream that may be needed.
     fn reserve(&mut self, plan: &Plan) -> Option<u16> {
         let slot = self.free.take(&mut self.slots, Stream::FREE, PEERS)?;
-        let &Plan { session, route, scope, resumable, primed } = plan;
-        let stream = Stream { session, route, scope, resumable, primed, ..Stream::FREE };
+        let &Plan { session, exchange_id, scope, resumable, primed } = plan;
+        let stream = Stream { session, exchange_id, scope, resumable, primed, ..Stream::FREE };
         *self.slots.as_mut_slice().get_mut(usize::from(slot))? = stream;
-        self.set(slot, State::Reserved);
+        self.set(slot, StreamState::Reserved);
         self.live += 1;
         Some(slot)
     }
@@ -405,7 +405,7 @@ impl<'m> Streams<'m> {
         if let Some(session) = stream.session.and_then(|slot| sessions.get_mut(slot)) {
             session.streams.push(self.slots.as_mut_slice(), slot, MATES);
         }
-        self.change(sessions, slot, State::Ready, now);
+        self.change(sessions, slot, StreamState::Ready, now);
         self.id(slot)
     }
 
@@ -413,7 +413,7 @@ impl<'m> Streams<'m> {
     /// stream.
     pub(crate) fn detach(&mut self, sessions: &mut Sessions<'_>, slot: u16, waits: bool, now: Millis) {
         self.stamp(now);
-        let state = if waits { State::Waiting { since: now } } else { State::Resting { since: now } };
+        let state = if waits { StreamState::Waiting { since: now } } else { StreamState::Resting { since: now } };
         self.change(sessions, slot, state, now);
     }
 
@@ -426,7 +426,7 @@ impl<'m> Streams<'m> {
         (stream.greeted, stream.ended) = (true, false);
         // The pull that follows reads the time of the last keep-alive.
         let written = stream.noted;
-        self.change(sessions, slot, State::Ready, now);
+        self.change(sessions, slot, StreamState::Ready, now);
         if let Some(stream) = self.at_mut(slot) {
             stream.noted = written;
         }
@@ -437,7 +437,7 @@ impl<'m> Streams<'m> {
     /// since when it rests.
     pub(crate) fn answered(&mut self, sessions: &mut Sessions<'_>, slot: u16) {
         if self.at(slot).is_some_and(|stream| stream.waits_since().is_some()) {
-            self.change(sessions, slot, State::Resting { since: Millis::MAX }, 0);
+            self.change(sessions, slot, StreamState::Resting { since: Millis::MAX }, 0);
         }
     }
 
@@ -445,10 +445,10 @@ impl<'m> Streams<'m> {
     pub(crate) fn stamp(&mut self, now: Millis) {
         let mut at = self.lists.resting.last();
         while let Some(stream) = at.and_then(|slot| self.at_mut(slot)) {
-            if stream.state != (State::Resting { since: Millis::MAX }) {
+            if stream.state != (StreamState::Resting { since: Millis::MAX }) {
                 break;
             }
-            stream.state = State::Resting { since: now };
+            stream.state = StreamState::Resting { since: now };
             at = stream.peers.before();
         }
     }
@@ -458,7 +458,7 @@ impl<'m> Streams<'m> {
     pub(crate) fn set_back(&mut self, now: Millis) {
         for stream in self.slots.as_mut_slice() {
             stream.noted = stream.noted.min(now);
-            if let State::Waiting { since } | State::Resting { since } = &mut stream.state
+            if let StreamState::Waiting { since } | StreamState::Resting { since } = &mut stream.state
                 && *since != Millis::MAX
             {
                 *since = (*since).min(now);
@@ -468,7 +468,7 @@ impl<'m> Streams<'m> {
 
     /// Ends a stream and frees its slot.
     pub(crate) fn free(&mut self, sessions: &mut Sessions<'_>, log: &mut Log<'_>, slot: u16, now: Millis) {
-        self.change(sessions, slot, State::Free, now);
+        self.change(sessions, slot, StreamState::Free, now);
         self.leave_session(sessions, slot);
         log.forget(self.slots.as_mut_slice(), slot);
         log.release(self.slots.as_mut_slice());
@@ -496,8 +496,8 @@ impl<'m> Streams<'m> {
 
     /// Notes that there may be messages on a stream.
     pub(crate) fn stir(&mut self, slot: u16) {
-        if self.at(slot).is_some_and(|stream| stream.state == State::Quiet) {
-            self.set(slot, State::Ready);
+        if self.at(slot).is_some_and(|stream| stream.state == StreamState::Quiet) {
+            self.set(slot, StreamState::Ready);
             self.ready.push(self.slots.as_mut_slice(), slot, READY);
         }
     }
@@ -527,7 +527,7 @@ impl<'m> Streams<'m> {
     pub(crate) fn pulled(&mut self, slot: u16, more: bool) {
         if self.at(slot).is_some_and(Stream::is_attached) {
             self.ready.remove(self.slots.as_mut_slice(), slot, READY);
-            self.set(slot, if more { State::Sending } else { State::Quiet });
+            self.set(slot, if more { StreamState::Sending } else { StreamState::Quiet });
         }
     }
 
@@ -554,7 +554,7 @@ impl<'m> Streams<'m> {
     }
 
     /// Changes a stream's state and its lists.
-    fn change(&mut self, sessions: &mut Sessions<'_>, slot: u16, state: State, now: Millis) {
+    fn change(&mut self, sessions: &mut Sessions<'_>, slot: u16, state: StreamState, now: Millis) {
         let before = self.set(slot, state);
         let slots = self.slots.as_mut_slice();
         let Some(stream) = slots.get_mut(usize::from(slot)) else { return };
@@ -567,7 +567,7 @@ impl<'m> Streams<'m> {
             list.push(slots, slot, PEERS);
         }
         self.ready.remove(slots, slot, READY);
-        if state == State::Ready {
+        if state == StreamState::Ready {
             self.ready.push(slots, slot, READY);
         }
         if let Some(session) = session {
@@ -578,8 +578,8 @@ impl<'m> Streams<'m> {
     }
 
     /// Assigns a state and returns the one before. Only this function assigns it.
-    fn set(&mut self, slot: u16, state: State) -> State {
-        let Some(stream) = self.slots.as_mut_slice().get_mut(usize::from(slot)) else { return State::Free };
+    fn set(&mut self, slot: u16, state: StreamState) -> StreamState {
+        let Some(stream) = self.slots.as_mut_slice().get_mut(usize::from(slot)) else { return StreamState::Free };
         let before = core::mem::replace(&mut stream.state, state);
         let (from, to) = (before.name(), state.name());
         debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");

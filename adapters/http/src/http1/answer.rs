@@ -3,7 +3,7 @@
 use mcp_sansio::memory::Store;
 use mcp_sansio::sink::{FullError, Mark, Sink};
 
-use super::head::Asked;
+use super::head::HeadFacts;
 use super::status::Status;
 
 /// Headers to write: names and values. Characters that would end a header are left out.
@@ -29,7 +29,7 @@ pub struct ResponseBuffer<'m> {
     /// First byte that was not sent.
     start: usize,
     end: usize,
-    asked: Asked,
+    facts: HeadFacts,
     pub(super) phase: Phase,
     framing: Delimited,
     /// The start of the answer, while no byte of it was sent: it can still be taken back.
@@ -102,7 +102,7 @@ impl<'m> ResponseBuffer<'m> {
             store,
             start: 0,
             end: 0,
-            asked: Asked::LAST,
+            facts: HeadFacts::LAST,
             phase: Phase::Done,
             framing: Delimited::NoBody,
             began: None,
@@ -120,8 +120,8 @@ impl<'m> ResponseBuffer<'m> {
     }
 
     /// Notes a request that wants an answer.
-    pub(super) const fn owe(&mut self, asked: Asked) {
-        self.asked = asked;
+    pub(super) const fn owe(&mut self, facts: HeadFacts) {
+        self.facts = facts;
         self.phase = Phase::Owed;
         self.held = false;
         self.began = None;
@@ -148,11 +148,11 @@ impl<'m> ResponseBuffer<'m> {
 
     /// Makes this the last answer of its connection.
     pub const fn close(&mut self) {
-        self.asked.close = true;
+        self.facts.close = true;
     }
 
     pub(super) const fn closes(&self) -> bool {
-        self.asked.close || self.unread
+        self.facts.close || self.unread
     }
 
     /// Writes a whole answer.
@@ -385,7 +385,7 @@ impl<'m> ResponseBuffer<'m> {
             self.end = self.start + mark.at();
             return Err(self.full_at(mark));
         }
-        (self.framing, self.asked.close) = (plan.framing, plan.close);
+        (self.framing, self.facts.close) = (plan.framing, plan.close);
         self.body_at = self.end;
         self.began = Some(self.start + mark.at());
         Ok(())
@@ -394,7 +394,7 @@ impl<'m> ResponseBuffer<'m> {
     fn plan<'p>(&self, status: Status, lines: &'p [u8], fields: GiveFields<'p>, content: Content) -> Plan<'p> {
         let framing = self.delimit(status, content);
         let close = self.closes() || framing == Delimited::ByClose;
-        Plan { status, lines, fields, content, framing, close, http10: self.asked.http10 }
+        Plan { status, lines, fields, content, framing, close, http10: self.facts.http10 }
     }
 
     /// Begins a body whose head comes later.
@@ -445,7 +445,7 @@ impl<'m> ResponseBuffer<'m> {
             self.store.bytes_mut().copy_within(head_at..self.end, began);
             self.end -= head_at - began;
         }
-        self.asked.close = plan.close;
+        self.facts.close = plan.close;
         self.phase = Phase::Done;
         Ok(())
     }
@@ -477,8 +477,8 @@ impl<'m> ResponseBuffer<'m> {
 
     fn delimit(&self, status: Status, content: Content) -> Delimited {
         match content {
-            _ if self.asked.head || status.is_bodiless() => Delimited::NoBody,
-            Content::Flow if self.asked.http10 => Delimited::ByClose,
+            _ if self.facts.head || status.is_bodiless() => Delimited::NoBody,
+            Content::Flow if self.facts.http10 => Delimited::ByClose,
             Content::Flow => Delimited::ByChunks,
             Content::Known(_) | Content::Message => Delimited::ByLength,
         }
@@ -732,7 +732,7 @@ mod tests {
     #[test]
     fn released_memory_is_given_back() {
         let mut answer = ResponseBuffer::new(Store::growing(100_000));
-        answer.owe(Asked::LAST);
+        answer.owe(HeadFacts::LAST);
         answer.full(Status::OK, &[], &[b'x'; 50_000]).unwrap();
         let len = answer.pending().len();
         answer.sent(len - 1);

@@ -11,7 +11,7 @@ pub(crate) struct Chunked {
     pub(crate) body: usize,
     /// The bytes from here on are not parsed yet.
     pub(crate) read: usize,
-    state: State,
+    state: ChunkState,
     /// Number of bytes of the chunk that still follow.
     left: usize,
     digits: u8,
@@ -20,7 +20,7 @@ pub(crate) struct Chunked {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ChunkState {
     Size,
     Extension,
     SizeEnd,
@@ -50,7 +50,7 @@ const DIGITS: u8 = 16;
 
 impl Chunked {
     pub(crate) const fn new(at: usize) -> Self {
-        Chunked { body: at, read: at, state: State::Size, left: 0, digits: 0, extra: 0 }
+        Chunked { body: at, read: at, state: ChunkState::Size, left: 0, digits: 0, extra: 0 }
     }
 
     /// Continues at `at`: the caller has taken the decoded bytes.
@@ -60,8 +60,8 @@ impl Chunked {
 
     /// Decodes the received bytes. Returns `true` if the body is whole.
     pub(crate) fn run(&mut self, bytes: &mut [u8], bounds: Bounds) -> Result<bool, Status> {
-        while self.state != State::Done {
-            if self.state == State::Data {
+        while self.state != ChunkState::Done {
+            if self.state == ChunkState::Data {
                 if !self.data(bytes) {
                     return Ok(false);
                 }
@@ -89,41 +89,43 @@ impl Chunked {
         self.body += n;
         self.left -= n;
         if self.left == 0 {
-            self.state = State::DataEnd;
+            self.state = ChunkState::DataEnd;
         }
         self.left == 0
     }
 
-    fn next(&mut self, byte: u8, bounds: Bounds) -> Result<State, Status> {
+    fn next(&mut self, byte: u8, bounds: Bounds) -> Result<ChunkState, Status> {
         let state = match (self.state, byte) {
-            (State::Size, b'\r') if self.digits > 0 => State::SizeEnd,
-            (State::Size, b';') if self.digits > 0 => State::Extension,
-            (State::Size, _) => return self.size(byte, bounds),
-            (State::Extension, b'\r') => State::SizeEnd,
-            (State::Extension, _) if is_text(byte) => return self.extra(State::Extension, Status::BAD_REQUEST, bounds),
-            (State::SizeEnd, b'\n') => {
+            (ChunkState::Size, b'\r') if self.digits > 0 => ChunkState::SizeEnd,
+            (ChunkState::Size, b';') if self.digits > 0 => ChunkState::Extension,
+            (ChunkState::Size, _) => return self.size(byte, bounds),
+            (ChunkState::Extension, b'\r') => ChunkState::SizeEnd,
+            (ChunkState::Extension, _) if is_text(byte) => {
+                return self.extra(ChunkState::Extension, Status::BAD_REQUEST, bounds);
+            }
+            (ChunkState::SizeEnd, b'\n') => {
                 self.digits = 0;
-                if self.left > 0 { State::Data } else { State::Trailer }
+                if self.left > 0 { ChunkState::Data } else { ChunkState::Trailer }
             }
-            (State::DataEnd, b'\r') => State::DataEnds,
-            (State::DataEnds, b'\n') => State::Size,
-            (State::Trailer, b'\r') => State::End,
-            (State::Trailer | State::TrailerName, _) if is_token(byte) => {
-                return self.extra(State::TrailerName, Status::HEADER_TOO_LARGE, bounds);
+            (ChunkState::DataEnd, b'\r') => ChunkState::DataEnds,
+            (ChunkState::DataEnds, b'\n') => ChunkState::Size,
+            (ChunkState::Trailer, b'\r') => ChunkState::End,
+            (ChunkState::Trailer | ChunkState::TrailerName, _) if is_token(byte) => {
+                return self.extra(ChunkState::TrailerName, Status::HEADER_TOO_LARGE, bounds);
             }
-            (State::TrailerName, b':') => State::TrailerValue,
-            (State::TrailerValue, b'\r') => State::TrailerEnd,
-            (State::TrailerValue, _) if is_text(byte) => {
-                return self.extra(State::TrailerValue, Status::HEADER_TOO_LARGE, bounds);
+            (ChunkState::TrailerName, b':') => ChunkState::TrailerValue,
+            (ChunkState::TrailerValue, b'\r') => ChunkState::TrailerEnd,
+            (ChunkState::TrailerValue, _) if is_text(byte) => {
+                return self.extra(ChunkState::TrailerValue, Status::HEADER_TOO_LARGE, bounds);
             }
-            (State::TrailerEnd, b'\n') => State::Trailer,
-            (State::End, b'\n') => State::Done,
+            (ChunkState::TrailerEnd, b'\n') => ChunkState::Trailer,
+            (ChunkState::End, b'\n') => ChunkState::Done,
             _ => return Err(Status::BAD_REQUEST),
         };
         Ok(state)
     }
 
-    fn size(&mut self, byte: u8, bounds: Bounds) -> Result<State, Status> {
+    fn size(&mut self, byte: u8, bounds: Bounds) -> Result<ChunkState, Status> {
         let digit = (byte as char).to_digit(16).ok_or(Status::BAD_REQUEST)?;
         self.digits += 1;
         if self.digits > DIGITS {
@@ -134,10 +136,10 @@ impl Chunked {
         if so_far.saturating_add(self.left) > bounds.body {
             return Err(Status::CONTENT_TOO_LARGE);
         }
-        Ok(State::Size)
+        Ok(ChunkState::Size)
     }
 
-    fn extra(&mut self, state: State, refusal: Status, bounds: Bounds) -> Result<State, Status> {
+    fn extra(&mut self, state: ChunkState, refusal: Status, bounds: Bounds) -> Result<ChunkState, Status> {
         self.extra += 1;
         if self.extra > bounds.extra { Err(refusal) } else { Ok(state) }
     }

@@ -5,7 +5,7 @@ use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 
 use super::answer::ResponseBuffer;
-use super::head::{Asked, HttpHead};
+use super::head::{HeadFacts, HttpHead};
 use super::input::Input;
 use super::limits::ConnectionLimits;
 use super::status::Status;
@@ -462,7 +462,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     fn read_head(&mut self) -> Option<ConnectionStep> {
         match self.input.find_head(&self.limits) {
-            Ok(Some(asked)) => self.begin(asked),
+            Ok(Some(facts)) => self.begin(facts),
             Ok(None) if self.ended || (self.closing && self.input.is_empty()) => {
                 self.enter(Stage::Closed);
                 None
@@ -475,15 +475,15 @@ impl<'m, const H: usize> Connection<'m, H> {
         }
     }
 
-    fn begin(&mut self, asked: Asked) -> Option<ConnectionStep> {
+    fn begin(&mut self, facts: HeadFacts) -> Option<ConnectionStep> {
         self.waits = Waits::Nothing;
-        self.answer.owe(asked);
+        self.answer.owe(facts);
         self.answer.unread = true;
         if self.closing {
             self.answer.close();
         }
-        self.enter(if asked.expects { Stage::Expect } else { Stage::Body });
-        asked.expects.then_some(ConnectionStep::Expect)
+        self.enter(if facts.expects { Stage::Expect } else { Stage::Body });
+        facts.expects.then_some(ConnectionStep::Expect)
     }
 
     /// Writes 100 (Continue), unless the request was answered. Returns `false` if there is no room yet.
@@ -541,7 +541,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// Answers an invalid request; the last answer of the connection.
     fn write_refusal(&mut self, status: Status) -> Option<ConnectionStep> {
         self.refused = Some(status);
-        self.answer.owe(Asked::LAST);
+        self.answer.owe(HeadFacts::LAST);
         let mut written = Err(FullError::Never);
         if status == Status::BAD_REQUEST && self.input.is_post_with_control_characters() {
             written = self.answer.json(status, &|_| {}, CONTROL_CHARACTERS);

@@ -259,7 +259,7 @@ impl crate::endpoint::RequestHeaders for HttpHead<'_> {
 
 /// The facts of a head about the bytes after it and about its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct HeadFacts {
     /// A HEAD request: its answer has no body.
     pub(crate) head: bool,
     pub(crate) http10: bool,
@@ -270,10 +270,10 @@ pub(crate) struct Asked {
     pub(crate) body: Framing,
 }
 
-impl Asked {
+impl HeadFacts {
     /// For a request that was not understood: no further request follows.
-    pub(crate) const LAST: Asked =
-        Asked { head: false, http10: false, close: true, expects: false, body: Framing::Length(0) };
+    pub(crate) const LAST: HeadFacts =
+        HeadFacts { head: false, http10: false, close: true, expects: false, body: Framing::Length(0) };
 }
 
 /// The length of the body.
@@ -289,7 +289,7 @@ pub(crate) enum Framing {
 pub(crate) struct Repeatable {
     /// The place of the digits of `Content-Length`.
     pub(crate) digits: Span,
-    /// As in [`Asked`].
+    /// As in [`HeadFacts`].
     pub(crate) head: bool,
     pub(crate) http10: bool,
 }
@@ -302,7 +302,7 @@ pub(crate) struct Parsed {
     pub(crate) line_len: usize,
     /// Length of the head in bytes.
     pub(crate) len: usize,
-    pub(crate) asked: Asked,
+    pub(crate) facts: HeadFacts,
     pub(crate) repeatable: Option<Repeatable>,
 }
 
@@ -327,10 +327,10 @@ pub(crate) fn parse(bytes: &[u8], limits: &ConnectionLimits, fields: &mut [Field
     };
     let Headers { known, facts, .. } = headers;
     let (digits, expects) = (facts.digits, facts.expects);
-    let asked = facts.settle(line.method.of(bytes) == b"HEAD", line.version, limits)?;
-    let Asked { head, http10, close, .. } = asked;
+    let facts = facts.settle(line.method.of(bytes) == b"HEAD", line.version, limits)?;
+    let HeadFacts { head, http10, close, .. } = facts;
     let repeatable = digits.filter(|_| !expects && !close).map(|digits| Repeatable { digits, head, http10 });
-    Ok(Parsed { line, known, line_len, len: bytes.len() - rest.len(), asked, repeatable })
+    Ok(Parsed { line, known, line_len, len: bytes.len() - rest.len(), facts, repeatable })
 }
 
 /// The headers that were read.
@@ -527,7 +527,7 @@ impl Facts {
         if self.chunked == 0 { Err(Status::BAD_REQUEST) } else { Ok(()) }
     }
 
-    fn settle(self, head: bool, version: HttpVersion, limits: &ConnectionLimits) -> Result<Asked, Status> {
+    fn settle(self, head: bool, version: HttpVersion, limits: &ConnectionLimits) -> Result<HeadFacts, Status> {
         if let Some(status) = self.refusal {
             return Err(status);
         }
@@ -545,7 +545,7 @@ impl Facts {
                 _ => return Err(Status::CONTENT_TOO_LARGE),
             },
         };
-        Ok(Asked {
+        Ok(HeadFacts {
             head,
             http10,
             close: self.close || (http10 && !self.keep_alive),

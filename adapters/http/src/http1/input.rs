@@ -3,7 +3,7 @@
 use mcp_sansio::memory::Store;
 
 use super::chunked::{Bounds, Chunked};
-use super::head::{self, Asked, Field, Framing, HttpHead, KnownFields, Line, Parsed};
+use super::head::{self, Field, Framing, HeadFacts, HttpHead, KnownFields, Line, Parsed};
 use super::kept::Kept;
 use super::limits::ConnectionLimits;
 use super::status::Status;
@@ -135,7 +135,7 @@ impl<'m, const H: usize> Input<'m, H> {
     }
 
     /// Parses a head. Returns `None` if its end was not received yet.
-    pub(crate) fn find_head(&mut self, limits: &ConnectionLimits) -> Result<Option<Asked>, Status> {
+    pub(crate) fn find_head(&mut self, limits: &ConnectionLimits) -> Result<Option<HeadFacts>, Status> {
         let most = limits.head.min(self.store.limit()).min(head::LONGEST);
         // Most heads arrive whole. The slow way handles all others and finds the error.
         if self.is_empty() {
@@ -145,10 +145,10 @@ impl<'m, const H: usize> Input<'m, H> {
             let (store, limit) = (self.store.bytes(), self.store.limit());
             let bytes = store.get(self.start..self.end).unwrap_or(&[]);
             let longest = limits.body.min(limit.saturating_sub(self.kept.front()));
-            if let Some((len, asked)) = self.kept.find(store, bytes, longest) {
+            if let Some((len, facts)) = self.kept.find(store, bytes, longest) {
                 #[cfg(test)]
                 super::tests::work::add(len);
-                return self.take_asked(len, asked).map(Some);
+                return self.take_facts(len, facts).map(Some);
             }
             // What was parsed of it is overwritten now.
             self.kept.forget();
@@ -176,22 +176,22 @@ impl<'m, const H: usize> Input<'m, H> {
         head::parse(bytes, limits, &mut self.fields).ok().filter(|parsed| parsed.line_len <= limits.line + 1)
     }
 
-    fn take_head(&mut self, parsed: Parsed) -> Result<Asked, Status> {
+    fn take_head(&mut self, parsed: Parsed) -> Result<HeadFacts, Status> {
         (self.line, self.known) = (parsed.line, parsed.known);
         self.kept.note(parsed.repeatable);
-        self.take_asked(parsed.len, parsed.asked)
+        self.take_facts(parsed.len, parsed.facts)
     }
 
-    fn take_asked(&mut self, head: usize, asked: Asked) -> Result<Asked, Status> {
+    fn take_facts(&mut self, head: usize, facts: HeadFacts) -> Result<HeadFacts, Status> {
         self.head = head;
-        self.body = match asked.body {
+        self.body = match facts.body {
             Framing::Length(length) if length > self.store.limit() - self.head => {
                 return Err(Status::CONTENT_TOO_LARGE);
             }
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunked(Chunked::new(self.head)),
         };
-        Ok(asked)
+        Ok(facts)
     }
 
     /// Searches the received lines. Returns `true` if the end of the head is among them.

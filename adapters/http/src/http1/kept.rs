@@ -2,9 +2,9 @@
 //! `Content-Length`; one that is equal is not parsed again: 6,820 instructions for a `tools/call` in place of 8,771
 //! (`calc/http-echo32` in benches/counts.txt).
 
-use super::head::{Asked, Repeatable};
 #[cfg(feature = "alloc")]
 use super::head::{Framing, number};
+use super::head::{HeadFacts, Repeatable};
 
 /// Remembers the last parsed head. A copy of its bytes is at the front of the store, before the current request.
 #[cfg(feature = "alloc")]
@@ -37,7 +37,7 @@ impl Kept {
     /// Returns length and facts of the head at the start of `bytes`, if it is the head that was parsed last: each byte is
     /// equal, but for the digits of `Content-Length`, as many as before. A length that is no number, or more than `body`
     /// bytes, is left to the parser.
-    pub(crate) fn find(&self, store: &[u8], bytes: &[u8], body: usize) -> Option<(usize, Asked)> {
+    pub(crate) fn find(&self, store: &[u8], bytes: &[u8], body: usize) -> Option<(usize, HeadFacts)> {
         let Repeatable { digits, head, http10 } = self.head.filter(|_| self.len > 0)?;
         let len = self.front();
         let (kept, bytes) = (store.get(..len)?, bytes.get(..len)?);
@@ -46,8 +46,8 @@ impl Kept {
             return None;
         }
         let length = number(bytes.get(digits..behind)?)?.try_into().ok().filter(|length| *length <= body)?;
-        let asked = Asked { head, http10, close: false, expects: false, body: Framing::Length(length) };
-        Some((len, asked))
+        let facts = HeadFacts { head, http10, close: false, expects: false, body: Framing::Length(length) };
+        Some((len, facts))
     }
 
     /// Copies the head at `start`, which is consumed now, to the front of the store. At least half of the store is left for
@@ -80,7 +80,7 @@ impl Kept {
 
     pub(crate) const fn note(&self, _: Option<Repeatable>) {}
 
-    pub(crate) const fn find(&self, _: &[u8], _: &[u8], _: usize) -> Option<(usize, Asked)> {
+    pub(crate) const fn find(&self, _: &[u8], _: &[u8], _: usize) -> Option<(usize, HeadFacts)> {
         None
     }
 

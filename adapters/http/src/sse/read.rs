@@ -31,7 +31,7 @@ pub struct SseDecoder<'m, const ID: usize = 128> {
     store: Store<'m>,
     /// The number of bytes of data, each line with its newline.
     len: usize,
-    state: State,
+    state: LineState,
     field: Field,
     /// The last line ended with a carriage return: a line feed after it belongs to the same end.
     after_return: bool,
@@ -81,7 +81,7 @@ pub struct SseMessage<'d> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LineState {
     /// In the name of a field, after this number of bytes.
     Name(u8),
     /// After the colon.
@@ -119,7 +119,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
         SseDecoder {
             store: store.into(),
             len: 0,
-            state: State::Name(0),
+            state: LineState::Name(0),
             field: Field::Unknown,
             after_return: false,
             mark: 0,
@@ -136,7 +136,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
 
     /// Begins another stream. Keeps the last id and `retry`: the new stream may continue the old one.
     pub fn restart(&mut self) {
-        (self.len, self.state, self.field) = (0, State::Name(0), Field::Unknown);
+        (self.len, self.state, self.field) = (0, LineState::Name(0), Field::Unknown);
         (self.after_return, self.mark, self.skipping, self.waiting) = (false, 0, false, None);
         self.name = FixedText::EMPTY;
         self.id = self.last_id;
@@ -215,14 +215,14 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
             return 1;
         }
         match self.state {
-            State::Name(known) => self.name_byte(byte, known),
-            State::Colon => {
-                self.state = State::Value;
+            LineState::Name(known) => self.name_byte(byte, known),
+            LineState::Colon => {
+                self.state = LineState::Value;
                 if byte != b' ' {
                     return self.value(bytes);
                 }
             }
-            State::Value => return self.value(bytes),
+            LineState::Value => return self.value(bytes),
         }
         1
     }
@@ -246,7 +246,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
         let so_far = usize::from(known);
         if byte == b':' {
             self.begin_value(so_far);
-            self.state = State::Colon;
+            self.state = LineState::Colon;
             return;
         }
         if self.field == Field::Other {
@@ -257,7 +257,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
             .iter()
             .find(|(field, name)| name.get(so_far) == Some(&byte) && (so_far == 0 || self.field == *field));
         self.field = candidate.map_or(Field::Other, |(field, _)| *field);
-        self.state = State::Name(known.saturating_add(1));
+        self.state = LineState::Name(known.saturating_add(1));
     }
 
     /// Begins the value of a field if its name is complete.
@@ -326,7 +326,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
     fn end_line(&mut self) {
         // The first byte of a line settles which fields are still possible.
         let blank = self.field == Field::Unknown;
-        if let State::Name(known) = self.state {
+        if let LineState::Name(known) = self.state {
             self.begin_value(usize::from(known));
         }
         match self.field {
@@ -336,7 +336,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
             Field::Retry => self.retry = self.retry_at.or(self.retry),
             _ => {}
         }
-        (self.state, self.field) = (State::Name(0), Field::Unknown);
+        (self.state, self.field) = (LineState::Name(0), Field::Unknown);
         if blank {
             self.dispatch();
         }

@@ -185,7 +185,7 @@ fn taken(output: OutputPipe) -> io::Result<OutputPipe> {
 
 impl Transport for Child {
     fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.talk.session.link()
+        self.talk.session.handle()
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {

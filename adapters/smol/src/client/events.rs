@@ -64,7 +64,7 @@ pub enum OwnedEvent {
     Changed(SubscriptionEvent),
     /// `notifications/elicitation/complete` (2025-11-25): the user has finished at the URL; the `elicitationId`
     /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)).
-    Visited(String),
+    ElicitationComplete(String),
     /// A notification that the protocol does not know.
     Notification {
         /// The member `method`.
@@ -189,7 +189,7 @@ fn own(event: &ClientEvent<'_>) -> Option<OwnedEvent> {
             data: data.as_str().to_owned(),
         },
         ClientEvent::Changed { what, .. } => OwnedEvent::Changed(SubscriptionEvent::of(what)?),
-        ClientEvent::Visited { id } => OwnedEvent::Visited(owned(id)),
+        ClientEvent::ElicitationComplete { id } => OwnedEvent::ElicitationComplete(owned(id)),
         ClientEvent::Notification { method, params } => {
             OwnedEvent::Notification { method: owned(method), params: params.map(|params| params.as_str().to_owned()) }
         }
@@ -263,7 +263,7 @@ mod tests {
             changed(ChangeNotification::Prompts),
             changed(ChangeNotification::Resources),
             changed(ChangeNotification::Resource(text(r#""test://a""#))),
-            ClientEvent::Visited { id: text(r#""e-1""#) },
+            ClientEvent::ElicitationComplete { id: text(r#""e-1""#) },
             ClientEvent::Notification { method: text(r#""notifications/x""#), params: Some(Raw::constant("{}")) },
             ClientEvent::Notification { method: text(r#""notifications/y""#), params: None },
             ClientEvent::Ignored(ProtocolViolation::UnknownResponse),
@@ -283,7 +283,7 @@ mod tests {
             OwnedEvent::Changed(SubscriptionEvent::Prompts),
             OwnedEvent::Changed(SubscriptionEvent::Resources),
             OwnedEvent::Changed(SubscriptionEvent::Resource("test://a".to_owned())),
-            OwnedEvent::Visited("e-1".to_owned()),
+            OwnedEvent::ElicitationComplete("e-1".to_owned()),
             OwnedEvent::Notification { method: "notifications/x".to_owned(), params: Some("{}".to_owned()) },
             OwnedEvent::Notification { method: "notifications/y".to_owned(), params: None },
             OwnedEvent::Ignored(ProtocolViolation::UnknownResponse),

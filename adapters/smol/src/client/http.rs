@@ -391,7 +391,7 @@ impl Link {
 
 impl Transport for Http {
     fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.web.link()
+        self.web.handle()
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {

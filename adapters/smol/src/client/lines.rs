@@ -215,7 +215,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for StreamTransport<R, W> {
     fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.talk.session.link()
+        self.talk.session.handle()
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {

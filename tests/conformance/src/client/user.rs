@@ -42,7 +42,7 @@ fn answer(question: ServerRequest<'_>, link: &mut ClientHandle<'_, '_>) -> Resul
                 Err(_) => link.refuse(question.id, &RpcError::invalid_params("The form cannot be shown")),
             }
         }
-        ServerRequestKind::Visit => link.reply(question.id, &ClientResult::consent()),
+        ServerRequestKind::UrlElicitation => link.reply(question.id, &ClientResult::consent()),
         ServerRequestKind::Sampling => link.reply(
             question.id,
             &ClientResult::sampled(CreateMessageResult::new("none", ContentBlock::text("I do not know."))),

@@ -78,7 +78,7 @@ impl ClientHandler for Watch {
             }
             // The outcome of a subscription: no call waits for it.
             ClientEvent::Done { outcome, .. } => json!({"event": "done", "what": format!("{outcome:?}")}),
-            ClientEvent::Visited { id } => json!({"event": "visited", "id": id.to_string()}),
+            ClientEvent::ElicitationComplete { id } => json!({"event": "visited", "id": id.to_string()}),
             ClientEvent::Withdrawn { .. } => json!({"event": "withdrawn"}),
             ClientEvent::Notification { method, .. } => json!({"event": "notification", "method": method.to_string()}),
             ClientEvent::Ignored(oddity) => json!({"event": "ignored", "what": format!("{oddity:?}")}),
@@ -95,10 +95,10 @@ impl Watch {
         link: &mut ClientHandle<'_, '_>,
     ) -> Result<(), mcp_sansio::client::SendError> {
         match question.kind {
-            ServerRequestKind::Form | ServerRequestKind::Visit if self.mood == Mood::Decline => {
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation if self.mood == Mood::Decline => {
                 link.reply(question.id, &ClientResult::decline())
             }
-            ServerRequestKind::Form | ServerRequestKind::Visit if self.mood == Mood::Cancel => {
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation if self.mood == Mood::Cancel => {
                 link.reply(question.id, &ClientResult::cancel())
             }
             ServerRequestKind::Form => {
@@ -107,7 +107,7 @@ impl Watch {
                 let Ok(filled) = Raw::parse(filled.as_bytes()) else { return Ok(()) };
                 link.reply(question.id, &ClientResult::accept(filled).defaults(schema))
             }
-            ServerRequestKind::Visit => link.reply(question.id, &ClientResult::consent()),
+            ServerRequestKind::UrlElicitation => link.reply(question.id, &ClientResult::consent()),
             ServerRequestKind::Sampling => link
                 .reply(question.id, &ClientResult::sampled(CreateMessageResult::new(MODEL, ContentBlock::text(SAID)))),
             ServerRequestKind::Roots => {

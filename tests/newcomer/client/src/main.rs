@@ -88,7 +88,7 @@ fn stdio(server: &str, file: &str) -> Result<(), Box<dyn Error>> {
     while client.turn(Duration::from_millis(300))? {}
     client.cancel(listen, None)?;
     let arguments = json!({"path": "lines.txt"});
-    times_out(&mut client, &Request::call("import").arguments(&arguments).with_progress().timeout(5_000).at_most(350));
+    times_out(&mut client, &Request::call("import").arguments(&arguments).with_progress().timeout(5_000).total_timeout(350));
     let wrong = client.request(&Request::call("add").arguments(&json!({"title": "milk", "kind": "tod"})))?;
     let wrong = wrong.view::<CallToolResult>()?;
     println!("wrong: {} {:?}", wrong.is_error(), wrong.text().map(|text| text.to_string()));

@@ -136,7 +136,7 @@ impl Net {
     }
 
     fn send(&mut self, number: u64) {
-        if let Ok(token) = self.web.link().send(&request(number)) {
+        if let Ok(token) = self.web.handle().send(&request(number)) {
             self.sent.push(token);
         }
     }
@@ -156,7 +156,7 @@ impl Net {
 
     fn answer_question(&mut self) {
         let at = self.dice.below(self.seen.questions.len() as u64) as usize;
-        self.seen.answer(at, false, self.web.link());
+        self.seen.answer(at, false, self.web.handle());
     }
 
     /// Does a random action.
@@ -170,7 +170,7 @@ impl Net {
             6 => {
                 let at = self.dice.below(self.sent.len() as u64) as usize;
                 if let Some(&token) = self.sent.get(at)
-                    && self.web.link().cancel(token, None).is_ok()
+                    && self.web.handle().cancel(token, None).is_ok()
                 {
                     self.cancelled.push(token);
                 }

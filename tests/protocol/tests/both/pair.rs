@@ -32,7 +32,7 @@ impl Table {
     }
 
     fn send(&mut self, number: u64) {
-        if let Ok(token) = self.pair.link().send(&request(number)) {
+        if let Ok(token) = self.pair.handle().send(&request(number)) {
             assert!(!self.sent.contains(&token), "a token is given once");
             self.sent.push(token);
         }
@@ -40,7 +40,7 @@ impl Table {
 
     fn answer_question(&mut self, refuse: bool) {
         let at = self.random(self.seen.questions.len() as u64) as usize;
-        self.seen.answer(at, refuse, self.pair.link());
+        self.seen.answer(at, refuse, self.pair.handle());
     }
 
     fn answer_call(&mut self) {
@@ -67,7 +67,7 @@ impl Table {
             6 => {
                 let at = self.random(self.sent.len().max(1) as u64) as usize;
                 if let Some(&token) = self.sent.get(at)
-                    && self.pair.link().cancel(token, Some("enough")).is_ok()
+                    && self.pair.handle().cancel(token, Some("enough")).is_ok()
                 {
                     self.cancelled.push(token);
                 }
@@ -86,7 +86,7 @@ impl Table {
                 let millis = self.random(3_000);
                 self.pair.wait(millis, &mut self.seen);
             }
-            12 => drop(self.pair.link().client.set_log_level(LoggingLevel::Debug, &mut Void)),
+            12 => drop(self.pair.handle().client.set_log_level(LoggingLevel::Debug, &mut Void)),
             _ => {
                 for _ in 0..self.random(12) {
                     self.pair.step(&mut self.seen);
@@ -169,7 +169,7 @@ fn everything(revision: Revision, cut: Delivery) -> Table {
     table.pair.publish(ServerChange::Tools);
     table.pair.publish(ServerChange::Resource("r://one"));
     table.settle();
-    table.pair.link().cancel(listen, None).unwrap();
+    table.pair.handle().cancel(listen, None).unwrap();
     table.settle();
     table
 }

@@ -111,7 +111,7 @@ pub(crate) fn request(number: u64) -> Request<'static> {
         3 => Request::list_prompts().after("none such"),
         4 => Request::call("work").with_progress().with_logs(LoggingLevel::Debug),
         5 => Request::call("later").timeout(5_000).with_progress(),
-        6 => Request::call("ask").at_most(100_000),
+        6 => Request::call("ask").total_timeout(100_000),
         7 => Request::call("form"),
         8 => Request::call("large"),
         9 => Request::call("none"),

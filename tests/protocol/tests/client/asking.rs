@@ -53,7 +53,7 @@ fn all_kinds_of_questions_in_any_order() {
             let first = desk.one();
             let state = r#""s\u0074a\/te \" \\ é""#;
             desk.result(&required(&four(), state));
-            assert_eq!(desk.event(), "asked [Form, Visit, Sampling, Roots]");
+            assert_eq!(desk.event(), "asked [Form, UrlElicitation, Sampling, Roots]");
             let asked = desk.asked.clone();
             assert_eq!(asked[0].1, FORM);
             assert_eq!(asked[3].1, "{}");
@@ -254,7 +254,7 @@ fn the_other_methods_that_may_ask() {
 fn rounds_are_bounded() {
     for requests in ["", ONE_ROOTS] {
         everywhere(|| {
-            let mut desk = Desk::of(Client::growing(&FULL).rounds(3));
+            let mut desk = Desk::of(Client::growing(&FULL).max_input_rounds(3));
             desk.open_modern(OFFERS);
             desk.send(&Request::call("x"));
             for round in 0..3 {
@@ -398,7 +398,7 @@ fn refusals_where_there_are_no_errors() {
 fn an_absolute_limit_holds_while_the_user_thinks() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
-        let token = desk.send(&Request::call("x").at_most(90_000));
+        let token = desk.send(&Request::call("x").total_timeout(90_000));
         desk.forget();
         desk.result(&required(ONE_ROOTS, ""));
         assert_eq!(desk.client().next_deadline(), Some(90_000));
@@ -755,7 +755,7 @@ fn capabilities() {
 // spec: C121
 #[test]
 fn questions_of_the_older_revisions_are_bounded() {
-    let mut desk = Desk::of(Client::growing(&FULL).rounds(2));
+    let mut desk = Desk::of(Client::growing(&FULL).max_input_rounds(2));
     desk.open_legacy(Revision::V2025_11_25, OFFERS);
     desk.send(&Request::call("x"));
     desk.forget();
@@ -904,7 +904,7 @@ fn required_visits() {
         let token = desk.send(&Request::call("x").arguments(&serde_json::json!({"a": 1})));
         let first = desk.one();
         desk.error(-32042, &visits(2));
-        assert_eq!(desk.event(), "asked [Visit, Visit]");
+        assert_eq!(desk.event(), "asked [UrlElicitation, UrlElicitation]");
         assert_eq!(desk.asked[1].1, VISIT);
         let asked = desk.asked.clone();
         desk.reply(asked[1].0, &ClientResult::consent()).unwrap();

@@ -453,7 +453,7 @@ fn note(event: ClientEvent<'_>, asked: &mut Vec<(ServerRequestId, String)>) -> O
         ClientEvent::Changed { listen, what } => {
             format!("changed {what:?}{}", if listen.is_some() { " on a listen" } else { "" })
         }
-        ClientEvent::Visited { id } => format!("visited {id}"),
+        ClientEvent::ElicitationComplete { id } => format!("visited {id}"),
         ClientEvent::Notification { method, .. } => format!("notification {method}"),
         ClientEvent::Ignored(oddity) => format!("ignored {oddity:?}"),
         other => format!("{other:?}"),

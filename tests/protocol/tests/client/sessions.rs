@@ -137,7 +137,7 @@ fn run(session: &mut LineClient<'_, LineSink<Vec<u8>>>) -> Vec<String> {
 fn half_a_line_and_no_more() {
     for half in ["", "{", r#"{"jsonrpc":"2.0","id":1,"result":{}"#] {
         let mut session = session(4096);
-        session.link().send(&Request::list_tools()).unwrap();
+        session.handle().send(&Request::list_tools()).unwrap();
         assert_eq!(feed(&mut session, half), [""; 0]);
         session.end_of_input();
         assert_eq!(run(&mut session), ["the connection ended before the answer came"], "{half}");
@@ -148,8 +148,8 @@ fn half_a_line_and_no_more() {
 #[test]
 fn a_line_that_is_too_long_loses_its_request_alone() {
     let mut session = session(4096);
-    session.link().send(&Request::list_tools()).unwrap();
-    session.link().send(&Request::list_prompts()).unwrap();
+    session.handle().send(&Request::list_tools()).unwrap();
+    session.handle().send(&Request::list_prompts()).unwrap();
     let long = "x".repeat(6000);
     let mut lines = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":\"{long}\"}}}}\n");
     lines.push_str("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
@@ -170,7 +170,7 @@ fn a_long_request_of_the_servers_loses_none_of_ours() {
         format!(r#"{{"jsonrpc":"2.0","id":1,"x":"{long}","result":{{}}}}"#),
     ] {
         let mut session = session(4096);
-        session.link().send(&Request::list_tools()).unwrap();
+        session.handle().send(&Request::list_tools()).unwrap();
         assert_eq!(feed(&mut session, &format!("{line}\n")), ["Ignored(TooLong)"]);
         assert_eq!(feed(&mut session, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"), ["done"]);
     }
@@ -185,7 +185,7 @@ fn a_full_sink_does_not_keep_answers_out() {
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect_as(Revision::V2026_07_28);
-    while session.link().send(&Request::list_tools()).is_ok() {}
+    while session.handle().send(&Request::list_tools()).is_ok() {}
     session.client().listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = 0;
     assert_eq!(session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1), NextStep::Write);
@@ -211,7 +211,7 @@ fn a_full_sink_at_the_end() {
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect_as(Revision::V2026_07_28);
-    while session.link().send(&Request::list_tools()).is_ok() {}
+    while session.handle().send(&Request::list_tools()).is_ok() {}
     let open = session.client().in_flight();
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     session.space()[..line.len()].copy_from_slice(line);

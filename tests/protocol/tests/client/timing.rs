@@ -44,7 +44,7 @@ fn progress_starts_the_time_again_up_to_a_limit() {
     for revision in Revision::ALL {
         everywhere(|| {
             let mut desk = Desk::speaking(revision);
-            desk.send(&Request::call("x").with_progress().timeout(1_000).at_most(2_500));
+            desk.send(&Request::call("x").with_progress().timeout(1_000).total_timeout(2_500));
             let token = desk.last_id().to_string();
             assert_eq!(desk.one()["params"]["_meta"]["progressToken"].to_string(), token);
             for value in ["0.50", "0.51"] {
@@ -91,10 +91,10 @@ fn progress_that_stands_still() {
 fn progress_for_ever() {
     for (client, request, most) in [
         (Client::growing(&FULL), Request::call("x"), 3_600_000),
-        (Client::growing(&FULL).at_most(5_000), Request::call("x"), 5_000),
-        (Client::growing(&FULL).at_most(5_000), Request::call("x").at_most(7_000), 7_000),
+        (Client::growing(&FULL).total_timeout(5_000), Request::call("x"), 5_000),
+        (Client::growing(&FULL).total_timeout(5_000), Request::call("x").total_timeout(7_000), 7_000),
         // The time of the request is longer than the limit of the client.
-        (Client::growing(&FULL).at_most(5_000), Request::call("x").timeout(9_000), 9_000),
+        (Client::growing(&FULL).total_timeout(5_000), Request::call("x").timeout(9_000), 9_000),
     ] {
         let mut desk = Desk::of(client.timeout(1_000));
         desk.open_modern(OFFERS);
@@ -118,7 +118,7 @@ fn progress_for_ever() {
 #[test]
 fn a_question_stops_the_usual_limit() {
     everywhere(|| {
-        let mut desk = Desk::of(Client::growing(&FULL).timeout(1_000).at_most(5_000));
+        let mut desk = Desk::of(Client::growing(&FULL).timeout(1_000).total_timeout(5_000));
         desk.open_modern(OFFERS);
         desk.send(&Request::call("x").with_progress());
         desk.result(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#);
@@ -180,10 +180,10 @@ fn tokens_differ() {
 fn a_patient_request() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
-        desk.send(&Request::call("x").at_most(5).patient());
+        desk.send(&Request::call("x").total_timeout(5).no_timeout());
         // A time that is never over.
         desk.send(&Request::call("x").timeout(u64::MAX));
-        desk.send(&Request::call("x").timeout(u64::MAX).at_most(u64::MAX));
+        desk.send(&Request::call("x").timeout(u64::MAX).total_timeout(u64::MAX));
         desk.forget();
         desk.pump();
         desk.wait(1 << 62);
@@ -269,7 +269,7 @@ fn whatever_the_list_is_answered_with() {
 #[test]
 fn a_list_without_end_is_not_followed_for_ever() {
     everywhere(|| {
-        let mut desk = Desk::of(Client::growing(&FULL).rounds(3));
+        let mut desk = Desk::of(Client::growing(&FULL).max_input_rounds(3));
         desk.open_modern(OFFERS);
         desk.send(&Request::call("x"));
         desk.forget();

@@ -119,7 +119,7 @@ fn time_stands_still_while_somebody_gives_credentials() {
         if probes {
             web.client().connect();
         } else {
-            web.link().send(&Request::list_tools()).unwrap();
+            web.handle().send(&Request::list_tools()).unwrap();
         }
         let mut told = Vec::new();
         let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
@@ -157,8 +157,8 @@ fn challenges_are_bounded() {
         }
     }
     let mut web = web(&PROFILE);
-    web.link().send(&Request::list_tools()).unwrap();
-    web.link().send(&Request::list_prompts()).unwrap();
+    web.handle().send(&Request::list_tools()).unwrap();
+    web.handle().send(&Request::list_prompts()).unwrap();
     let (mut hooks, mut failed) = (Always(0), 0);
     let mut handler =
         |event: Told<'_>, _: &mut ClientHandle<'_, '_>| failed += u32::from(matches!(event, Told::Done { .. }));
@@ -302,12 +302,12 @@ fn each_request_is_signed() {
     let (stream, request) = server.request("GET /mcp?x=1 ");
     assert_eq!(proofs(&request), "4");
     server.answer(stream, "HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
-    server.web.link().send(&Request::list_tools()).unwrap();
+    server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, request) = server.request("POST /mcp?x=1 ");
     assert_eq!(proofs(&request), "5");
     server.answer(slot, &json("200 OK", "", r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#));
     // A kept connection that is gone: the message is sent again over another one.
-    server.web.link().send(&Request::list_tools()).unwrap();
+    server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, request) = server.request("POST /mcp?x=1 ");
     assert_eq!(proofs(&request), "6");
     server.connected[slot] = false;
@@ -334,11 +334,11 @@ fn nothing_goes_out_unsigned() {
     use mcp_sansio::client::Request;
     let mut server = Signed::new("http://h/mcp");
     server.web.client().connect_as(Revision::V2026_07_28);
-    server.web.link().send(&Request::list_tools()).unwrap();
+    server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server
         .answer(slot, &json("200 OK", "", r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#));
-    server.web.link().send(&Request::list_prompts()).unwrap();
+    server.web.handle().send(&Request::list_prompts()).unwrap();
     assert!(server.connected[slot] && server.web.remote().pending(slot).is_empty());
     let (_, request) = server.request("POST");
     assert!(request.contains("\r\nDPoP: proof-2\r\n"), "{request}");
@@ -351,7 +351,7 @@ fn long_urls_are_whole_or_refused() {
     let path = "p".repeat(5_000);
     let mut server = Signed::new(&format!("http://h/{path}"));
     server.web.client().connect_as(Revision::V2026_07_28);
-    server.web.link().send(&Request::list_tools()).unwrap();
+    server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server.answer(slot, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(server.hooks.challenges, [format!("http://h/{path} 1  tools/list ")]);
@@ -361,7 +361,7 @@ fn long_urls_are_whole_or_refused() {
     let web = HttpClient::new(client, remote, vec![0; 1024].leak(), vec![0; 1024].leak());
     let mut server = Signed { web, ..Signed::new("http://h") };
     server.web.client().connect_as(Revision::V2026_07_28);
-    server.web.link().send(&Request::list_tools()).unwrap();
+    server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server.answer(slot, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
     assert!(server.hooks.challenges.is_empty());

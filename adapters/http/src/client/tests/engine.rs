@@ -80,7 +80,7 @@ impl Served {
     fn ask(&mut self, answer: &str) -> bool {
         self.answers.push(answer.to_string());
         self.web.client().set_now(self.now);
-        let sent = self.web.link().send(&Request::list_tools()).is_ok();
+        let sent = self.web.handle().send(&Request::list_tools()).is_ok();
         self.turn();
         sent
     }

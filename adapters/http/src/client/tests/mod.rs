@@ -222,8 +222,8 @@ fn legacy(id: u64, method: &str) -> String {
 }
 
 /// Returns a client with two connections.
-fn web(profile: &'static mcp_sansio::client::ClientInfo<'static>) -> HttpClient<'static> {
-    let client = mcp_sansio::client::Client::growing(profile).timeout(5_000);
+fn web(info: &'static mcp_sansio::client::ClientInfo<'static>) -> HttpClient<'static> {
+    let client = mcp_sansio::client::Client::growing(info).timeout(5_000);
     let mut web =
         HttpClient::growing(client, HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 2).unwrap());
     web.client().connect_as(Revision::V2026_07_28);

@@ -7,15 +7,15 @@ use super::*;
 fn time_goes_on_while_all_slots_are_taken() {
     use mcp_sansio::client::{ClientEvent as Told, ClientHandle, Request, SubscriptionFilter};
     let mut web = web(&PROFILE);
-    let first = web.link().send(&Request::list_tools()).unwrap();
-    web.link().send(&Request::list_prompts()).unwrap();
-    web.link().cancel(first, None).unwrap();
+    let first = web.handle().send(&Request::list_tools()).unwrap();
+    web.handle().send(&Request::list_prompts()).unwrap();
+    web.handle().cancel(first, None).unwrap();
     // This message is before the other in the queue.
     let listen = web.client().listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = Vec::new();
     let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
     while web.run(0, &mut handler, &mut ()) {}
-    web.link().send(&Request::list_resources()).unwrap();
+    web.handle().send(&Request::list_resources()).unwrap();
     while web.run(1, &mut handler, &mut ()) {}
     assert!(web.next_deadline().is_some_and(|due| due <= 5_000));
     while web.run(5_001, &mut handler, &mut ()) {}
@@ -138,7 +138,7 @@ fn a_message_is_taken_back_in_part() {
     // All slots are taken: it waits in the queue.
     let mut web = web(&PROFILE);
     web.client().connect_as(Revision::V2025_11_25);
-    let link = web.link();
+    let link = web.handle();
     for _ in 0..2 {
         mcp_sansio::sink::whole(link.out, MessageKind::Notification, |out| out.put(b"{}")).unwrap();
     }
@@ -184,8 +184,8 @@ fn a_message_is_taken_back_in_part() {
 fn a_modern_client_sends_no_notification() {
     use mcp_sansio::client::Request;
     let mut web = web(&PROFILE);
-    let token = web.link().send(&Request::list_tools()).unwrap();
-    web.link().cancel(token, None).unwrap();
+    let token = web.handle().send(&Request::list_tools()).unwrap();
+    web.handle().cancel(token, None).unwrap();
     let mut nothing = |event: mcp_sansio::client::ClientEvent<'_>, _: &mut mcp_sansio::client::ClientHandle<'_, '_>| {
         panic!("{event:?}");
     };
@@ -207,10 +207,10 @@ fn a_request_that_is_too_large_never_fits() {
     let mut web = HttpClient::new(Client::growing(&PROFILE), remote, &mut inbox[..], &mut outbox[..]);
     web.client().connect_as(Revision::V2026_07_28);
     let long = "x".repeat(2000);
-    let sent = web.link().send(&Request::read(&long));
+    let sent = web.handle().send(&Request::read(&long));
     assert_eq!(sent.map(drop), Err(SendError::FullNever));
-    assert!(web.link().send(&Request::read("x")).is_ok());
-    assert_eq!(web.link().send(&Request::read("y")).map(drop), Err(SendError::FullNow));
+    assert!(web.handle().send(&Request::read("x")).is_ok());
+    assert_eq!(web.handle().send(&Request::read("y")).map(drop), Err(SendError::FullNow));
 }
 
 /// A header of the caller takes the place of an older one, if there is room for it.

@@ -73,7 +73,7 @@ struct Talk {
 
 impl Transport for Talk {
     fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.session.link()
+        self.session.handle()
     }
     fn poll_run(&mut self, now: Millis, _: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         let mut desk = self.desk.lock().unwrap();
