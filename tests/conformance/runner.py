@@ -323,7 +323,7 @@ def main() -> int:
     roles = parser.add_subparsers(dest="role", required=True)
     server = roles.add_parser("server", help="the suites play the client")
     server.add_argument("--url", help="of a server that is there already, on 127.0.0.1")
-    server.add_argument("--mount", choices=["axum", "hyper", "tiny_http"], help="our server, mounted in another one")
+    server.add_argument("--mount", choices=["axum", "hyper", "mio"], help="our server, mounted in another one, or with another driver")
     client = roles.add_parser("client", help="the suites play the server")
     client.add_argument("--command", help="what starts a client; the URL is added to it")
     for role, runs in ((server, SERVER_RUNS), (client, CLIENT_RUNS + SMOL_RUNS + ALONE_RUNS + FORCED_RUNS)):

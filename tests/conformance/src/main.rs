@@ -1,5 +1,5 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--key` it
+//! suites prescribe the answers of the tools. With `--mount axum` or `hyper` it is mounted there, with `mio` the driver of that example serves it. With `--key` it
 //! seals its sessions, so that each process with the key serves them. With `--fleet URL --process N` it is one of several processes,
 //! with the Redis at that URL.
 
@@ -58,14 +58,14 @@ fn main() -> io::Result<()> {
         None => serve(port, fleet, process),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
-        Some("tiny_http") => mount::tiny_http(port),
+        Some("mio") => mount::mio(port),
         Some(other) => Err(io::Error::other(format!("no mount in {other}"))),
     }
 }
 
 fn usage() -> io::Error {
     io::Error::other(
-        "usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX] [--fleet URL --process N]",
+        "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N]",
     )
 }
 

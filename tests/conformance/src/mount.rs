@@ -1,20 +1,20 @@
-//! The same server as a tower service in other HTTP servers.
+//! The same server as a tower service in other HTTP servers, and with the driver of an example.
 
 #[path = "../../../examples/axum/src/connections.rs"]
 mod axum_connections;
-#[path = "../../../examples/tiny_http/src/mount.rs"]
-mod blocking;
 #[path = "../../../examples/hyper/src/connections.rs"]
 mod connections;
+#[path = "../../../examples/mio/src/driver.rs"]
+mod driver;
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use axum::Router;
 use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
+use mcp_sansio_host::{HttpServerOptions, HttpSetup};
 use mcp_sansio_tower::{Mcp, MountOptions, Timer};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
@@ -52,15 +52,12 @@ pub(crate) fn hyper(port: u16) -> io::Result<()> {
     })
 }
 
-pub(crate) fn tiny_http(port: u16) -> io::Result<()> {
-    let (mcp, threads) = (mcp(smol::Timer::after), Arc::new(()));
-    let server = Arc::new(tiny_http::Server::http(("127.0.0.1", port)).map_err(io::Error::other)?);
-    let (mut signals, stopped) = (Signals::new([SIGTERM])?, Arc::clone(&server));
-    thread::spawn(move || signals.forever().next().map(|_| stopped.unblock()));
-    let run = mcp.run();
-    thread::spawn(move || smol::block_on(run));
-    for request in server.incoming_requests() {
-        blocking::serve(&mcp, &threads, request);
-    }
-    Ok(())
+pub(crate) fn mio(port: u16) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port))?;
+    let mut setup = HttpSetup::new();
+    setup.options = HttpServerOptions::new().config(CONFIG).seal(&*SEAL);
+    setup.set_tick(go_on);
+    let (mut signals, stopper) = (Signals::new([SIGTERM])?, setup.stopper.clone());
+    thread::spawn(move || signals.forever().next().map(|_| stopper.stop()));
+    driver::serve(listener, setup, &SERVICE, &mut fixture(0))
 }

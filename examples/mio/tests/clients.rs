@@ -22,7 +22,7 @@ impl Drop for Running {
 impl Running {
     /// Starts the example; returns its address too.
     fn start() -> (Self, SocketAddr) {
-        let program = env!("CARGO_BIN_EXE_mcp-sansio-tiny-http-example");
+        let program = env!("CARGO_BIN_EXE_mcp-sansio-mio-example");
         let mut child = Command::new(program).arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
@@ -43,7 +43,7 @@ fn raw(address: SocketAddr, request: &str) -> String {
 }
 
 #[test]
-fn tiny_http_serves_clients_of_all_revisions() {
+fn the_driver_serves_clients_of_all_revisions() {
     let (_running, address) = Running::start();
     for revision in Revision::ALL {
         let profile = PROFILE.revisions(Revisions::NONE.with(revision));
@@ -59,7 +59,7 @@ fn tiny_http_serves_clients_of_all_revisions() {
         assert_eq!(steps, 3, "{revision:?}");
     }
     let page = raw(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 404"), "{page}");
     // Refused before its body has come.
     let refused = raw(address, "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000000\r\n\r\n{");
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
