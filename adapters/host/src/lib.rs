@@ -15,6 +15,7 @@
 //! - [`testing`]: runs a service in memory, for tests of services.
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile` (feature `http`): HTTP around
 //!   sockets.
+//! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (feature `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
@@ -39,6 +40,8 @@ mod fetch;
 #[cfg(feature = "schemars")]
 mod flat_schema;
 mod handlers;
+#[cfg(feature = "http")]
+mod http_builder;
 #[cfg(feature = "http")]
 mod http_client;
 #[cfg(feature = "http")]
@@ -66,6 +69,8 @@ mod trace;
 #[cfg(all(feature = "http", unix))]
 mod unix;
 mod work;
+
+pub use mcp_sansio;
 
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};

@@ -24,6 +24,16 @@ pub(super) enum Listener {
 }
 
 impl Listener {
+    pub(super) fn tcp(listener: TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Tcp(listener))
+    }
+
+    pub(super) fn unix(file: UnixSocketFile, listener: UnixListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener::Unix(file, listener))
+    }
+
     pub(super) fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp(listener) => listener.accept().map(|(socket, _)| Accepted::Tcp(socket)),

@@ -10,11 +10,11 @@ use futures_lite::FutureExt;
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
 use mcp_sansio_host::HttpServing;
-use mcp_sansio_http::endpoint::{Access, App, RequestHead};
+use mcp_sansio_http::endpoint::App;
 
 use super::socket::{Accepted, Listener, Socket};
 use super::wake::{Bell, Woken};
-use super::{Authorize, HttpServer};
+use super::{Checks, HttpServer};
 
 /// A server while it serves. It keeps the whole state: dropping a future that polls it loses nothing.
 pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
@@ -39,32 +39,6 @@ struct Hall<S: 'static> {
     due: Option<Millis>,
 }
 
-/// The checks of the application.
-#[derive(Clone, Copy)]
-struct Checks<'a> {
-    authorize: Option<Authorize<'a>>,
-    #[cfg(feature = "resource-server")]
-    permit: Option<super::Permit<'a>>,
-}
-
-impl Checks<'_> {
-    /// Calls `work` with the application.
-    fn with<S, R>(self, service: &Service<'_, S>, state: &mut S, work: impl FnOnce(&mut App<'_, S>) -> R) -> R {
-        let asks = move |head: &RequestHead<'_>| {
-            self.authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head))
-        };
-        let app = App::new(service, state).authorize(&asks);
-        #[cfg(feature = "resource-server")]
-        let permits = move |message: &mcp_sansio_http::endpoint::MessageAccess<'_>| {
-            self.permit.map_or(Access::Granted { principal: None }, |permit| permit(message))
-        };
-        #[cfg(feature = "resource-server")]
-        let app = if self.permit.is_some() { app.permit(&permits) } else { app };
-        let mut app = app;
-        work(&mut app)
-    }
-}
-
 /// The limit of connections that are accepted in one turn.
 const AT_ONCE: usize = 64;
 /// The period of looking whether peers whose bytes are not read have gone.
@@ -74,15 +48,10 @@ const DAY: Millis = 86_400_000;
 
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
-        let checks = Checks {
-            authorize: server.authorize,
-            #[cfg(feature = "resource-server")]
-            permit: server.permit,
-        };
-        let (setup, is_single) = (server.setup, server.listener.is_stream());
+        let (checks, setup, is_single) = (server.checks, server.setup, server.listener.is_stream());
         // Never continues with a guessable session id.
         let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
-        let serving = checks.with(service, state, |app| setup.serve(is_single, app, random));
+        let serving = checks.with(service, state, |mut app| setup.serve(is_single, &mut app, random));
         let hall = Hall {
             listener: Some(server.listener),
             serving,
@@ -98,7 +67,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     /// Does all work that needs no waiting. Ready when the server has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Serving { service, state, checks, hall } = self;
-        checks.with(service, state, |app| hall.poll(app, cx))
+        checks.with(service, state, |mut app| hall.poll(&mut app, cx))
     }
 }
 

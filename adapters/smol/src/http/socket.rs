@@ -33,6 +33,15 @@ pub(super) enum Listener {
 }
 
 impl Listener {
+    pub(super) fn tcp(listener: TcpListener) -> io::Result<Self> {
+        Async::new(listener).map(Listener::Tcp)
+    }
+
+    #[cfg(unix)]
+    pub(super) fn unix(file: UnixSocketFile, listener: UnixListener) -> io::Result<Self> {
+        Ok(Listener::Unix(file, Async::new(listener)?))
+    }
+
     pub(super) fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp(listener) => {

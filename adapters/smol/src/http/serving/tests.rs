@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use async_io::Async;
 use futures_lite::future::block_on;
+use mcp_sansio_http::endpoint::{Access, RequestHead};
 
 use super::*;
 
