@@ -17,14 +17,14 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20369,
-    "code lines, http": 13016,
-    "code lines, published": 56847,
+    "code lines, core": 20386,
+    "code lines, http": 13015,
+    "code lines, published": 56863,
     "public functions": 1960,
     "public types": 417,
     "feature entries": 65,
-    "cfgs": 766,
-    "tracked files": 2192,
+    "cfgs": 773,
+    "tracked files": 2197,
     "words for users": 40259,
 }
 

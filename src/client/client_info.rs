@@ -1,13 +1,11 @@
 //! The client's description of itself: name, capabilities, revisions.
 
-use super::retry::{META, push_written};
+use super::request_meta::MetaParts;
 use crate::content::{Icon, Icons};
-use crate::json::{Raw, Text, object::Object, write};
-use crate::memory::records::{NoRoomError, Records};
-use crate::protocol::{ClientCapabilities, ClientCapability, LoggingLevel, meta};
+use crate::json::{Raw, object::Object, write};
+use crate::protocol::{ClientCapabilities, ClientCapability, meta};
 use crate::revision::{Revision, Revisions, Since};
 use crate::sink::{FullError, Writer};
-use crate::trace_context::TraceContext;
 
 /// The capabilities whose requests are `sampling/createMessage`.
 pub(super) const SAMPLING: [ClientCapability; 3] =
@@ -242,71 +240,6 @@ impl<'t> ClientInfo<'t> {
             tasks.close()?;
         }
         object.close()
-    }
-}
-
-/// The members of a request's `_meta` besides those that the protocol requires.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct MetaParts<'r> {
-    /// The id, which is also the `progressToken`, if the request asks for progress.
-    pub(crate) progress: Option<u32>,
-    /// The least severe log level, under 2026-07-28.
-    pub(crate) level: Option<LoggingLevel>,
-    /// The application's own members.
-    pub(crate) own: Option<Raw<'r>>,
-    /// The trace context, in place of such members of `own`.
-    pub(crate) trace: Option<&'r dyn TraceMembers>,
-}
-
-/// The writers of a trace context: a client whose requests have none is linked without them.
-pub(crate) trait TraceMembers: Sync {
-    /// Returns whether it writes the member `key`.
-    fn has(&self, key: &Text<'_>) -> bool;
-
-    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError>;
-
-    /// Keeps its members and the `others` of `_meta`, to send the request with this token again.
-    fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError>;
-}
-
-impl TraceMembers for TraceContext<'_> {
-    fn has(&self, key: &Text<'_>) -> bool {
-        self.writes(key)
-    }
-
-    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError> {
-        TraceContext::write(self, meta)
-    }
-
-    fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError> {
-        push_written(held, (token, META, 0), |out| write_own_meta(out, others, Some(self)))
-    }
-}
-
-/// Writes the application's own `_meta`: its trace context, and its other members.
-pub(crate) fn write_own_meta(
-    out: &mut Writer<'_>,
-    others: Option<Raw<'_>>,
-    trace: Option<&dyn TraceMembers>,
-) -> Result<(), FullError> {
-    let mut meta = Object::open(out);
-    for (key, value) in others.iter().flat_map(Raw::members) {
-        if !trace.is_some_and(|trace| trace.has(&key)) {
-            meta.member(key, value)?;
-        }
-    }
-    trace.map_or(Ok(()), |trace| trace.write(&mut meta))?;
-    meta.close()
-}
-
-impl MetaParts<'_> {
-    /// Returns `true` if the member `key` is the client's: the application's own is left out.
-    fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
-        let modern = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.eq_str(own));
-        (revision.is_modern() && (modern || self.level.is_some() && key.eq_str(meta::LOG_LEVEL)))
-            // Also without a token of the client: another request could have the same one.
-            || key.eq_str("progressToken")
-            || self.trace.is_some_and(|trace| trace.has(key))
     }
 }
 

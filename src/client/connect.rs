@@ -2,9 +2,9 @@
 //! ([versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning),
 //! [lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle)).
 
-use super::client_info::MetaParts;
 use super::pending::{after, until};
 use super::request::write_request;
+use super::request_meta::MetaParts;
 use super::responses::is_complete;
 use super::timeouts::write_timed_out;
 use super::{Client, ClientEvent, ErrorObject, ProtocolViolation, RequestError, SendError, TransportError, Turn};

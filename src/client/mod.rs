@@ -60,10 +60,12 @@ pub mod cache;
 mod client_info;
 mod connect;
 pub mod form;
+mod held;
 mod line_client;
 mod notifications;
 mod pending;
 mod request;
+mod request_meta;
 mod responses;
 pub mod result;
 mod retry;
@@ -96,9 +98,9 @@ use crate::rpc::{Envelope, MessageShape};
 use crate::sink::{FullError, Out};
 use crate::time::Millis;
 
-use client_info::MetaParts;
 use connect::Opening;
 use pending::{PendingState, until};
+use request_meta::MetaParts;
 use subscription_state::SubscriptionState;
 
 /// Identifies a request or a subscription of the client. Each token is used once: a call with the token of a
@@ -488,7 +490,7 @@ impl<'m> Client<'m> {
         let progress = options.progress.then_some(id);
         let (level, own) = (options.level.or(self.level), request.own_meta());
         let meta = MetaParts { progress, level, own, trace: request.trace };
-        let kept = self.held_of(id, retry::PARAMS, 0);
+        let kept = self.held_of(id, held::PARAMS, 0);
         let written = self.write_request(out, id, request.name, meta, &mut |params| match kept {
             Some(members) => params.spread(members),
             None => request.write_members(params, revision),

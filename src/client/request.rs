@@ -2,8 +2,8 @@
 
 use super::Client;
 #[cfg(feature = "alloc")]
-use super::client_info::write_own_meta;
-use super::client_info::{MetaParts, TraceMembers};
+use super::request_meta::write_own_meta;
+use super::request_meta::{MetaParts, TraceMembers};
 use crate::content::TextValue;
 use crate::json::{Raw, Text, object::Object, write};
 use crate::protocol::{LoggingLevel, Method};

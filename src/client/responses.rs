@@ -1,6 +1,7 @@
 //! Responses: finds the request that a response answers, and changes the state of that request.
 
 use super::pending::PendingState;
+use super::server_requests::QUESTIONS_MAX;
 use super::{
     Client, ClientEvent, InputRequests, PendingId, ProtocolViolation, ServerRequestKind, TransportError, Turn,
     sanitize::printable_line,
@@ -89,9 +90,6 @@ impl core::fmt::Display for ErrorObject<'_> {
         }
     }
 }
-
-/// The most input requests in one result.
-pub(crate) const QUESTIONS_MAX: usize = 16;
 
 impl Client<'_> {
     pub(crate) fn response<'a>(

@@ -8,9 +8,8 @@
 
 use super::client_info::{ELICITATION, SAMPLING};
 use super::form::Form;
-use super::responses::QUESTIONS_MAX;
+use super::held::{ANSWER, QUESTION, RELATED_TASK, VISIT, push_written};
 use super::result::ClientResult;
-use super::retry::{ANSWER, QUESTION, RELATED_TASK, VISIT, push_written};
 use super::views::{View, ViewError};
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
 use crate::error::{self, RpcError};
@@ -43,6 +42,9 @@ impl ServerRequestId {
         self.kind
     }
 }
+
+/// The most input requests in one result.
+pub(crate) const QUESTIONS_MAX: usize = 16;
 
 /// The kinds of requests of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,11 +3,11 @@
 //! `resources/subscribe` for each resource up to 2025-11-25
 //! ([resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)).
 
-use super::client_info::MetaParts;
-use super::pending::{PendingRequest, after};
 #[cfg(feature = "extensions")]
-use super::retry::TOPIC;
-use super::retry::URI;
+use super::held::TOPIC;
+use super::held::URI;
+use super::pending::{PendingRequest, after};
+use super::request_meta::MetaParts;
 use super::subscription_state::SubscriptionState;
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
 use crate::json::object::{Object, array};

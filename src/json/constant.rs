@@ -4,8 +4,6 @@
 
 use super::{DEPTH, ParseError};
 
-pub use super::schema::{SchemaError, check_schema};
-
 /// `?` for `const` functions.
 macro_rules! take {
     ($result:expr) => {

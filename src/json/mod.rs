@@ -16,7 +16,7 @@ mod owned;
 mod raw;
 pub(crate) mod run;
 mod scan;
-mod schema;
+pub mod schema;
 #[cfg(feature = "serde")]
 pub mod ser;
 mod text;

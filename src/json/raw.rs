@@ -291,6 +291,35 @@ impl<'a> Iterator for ArrayItems<'a> {
 
 impl core::iter::FusedIterator for ArrayItems<'_> {}
 
+/// The methods that take whole values.
+impl<'a> Scanner<'a> {
+    /// Skips white space and takes one whole value.
+    ///
+    /// # Errors
+    /// The [`ParseError`] in the value.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub fn value(&mut self) -> Result<Raw<'a>, ParseError> {
+        self.read_value().ok_or_else(|| self.fault())
+    }
+
+    /// Does the same as [`value`](Self::value).
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn read_value(&mut self) -> Option<Raw<'a>> {
+        let (from, byte) = self.token(self.at);
+        self.at = match byte {
+            b'{' | b'[' => self.nested(from)?,
+            _ => self.scalar(from, byte)?,
+        };
+        self.since(from)
+    }
+
+    /// Returns the value from `from` to the position.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn since(&self, from: usize) -> Option<Raw<'a>> {
+        self.bytes.get(from..self.at).map(Raw::trusted)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

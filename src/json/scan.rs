@@ -3,7 +3,7 @@
 //! Machines of 64 bits inline these functions by force where it pays. On small machines that would cost an
 //! eighth of a firmware's flash.
 
-use super::{Raw, Text, run, text, utf8};
+use super::{Text, run, text, utf8};
 use crate::search::SMALL;
 use core::fmt;
 
@@ -69,8 +69,8 @@ impl core::error::Error for ParseError {}
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scanner<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
     /// The number of levels that the text may still go deeper.
     left: u8,
     /// The bytes have been scanned before.
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the position of the next token from `at` on, and its first byte.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn token(&self, at: usize) -> (usize, u8) {
+    pub(super) fn token(&self, at: usize) -> (usize, u8) {
         let at = self.past_space(at);
         (at, self.byte(at))
     }
@@ -335,7 +335,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the position after the value at `at`, which is not an array or object; `byte` is its first byte.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn scalar(&mut self, at: usize, byte: u8) -> Option<usize> {
+    pub(super) fn scalar(&mut self, at: usize, byte: u8) -> Option<usize> {
         match byte {
             b'"' => Some(self.string_at(at)?.0 + 1),
             b'-' | b'0'..=b'9' => self.number_at(at),
@@ -346,28 +346,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips white space and takes one whole value.
-    ///
-    /// # Errors
-    /// The [`ParseError`] in the value.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn value(&mut self) -> Result<Raw<'a>, ParseError> {
-        self.read_value().ok_or_else(|| self.fault())
-    }
-
-    /// Does the same as [`value`](Self::value).
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn read_value(&mut self) -> Option<Raw<'a>> {
-        let (from, byte) = self.token(self.at);
-        self.at = match byte {
-            b'{' | b'[' => self.nested(from)?,
-            _ => self.scalar(from, byte)?,
-        };
-        self.since(from)
-    }
-
     /// Returns the position after the value at `at` with all of its content.
-    fn nested(&mut self, mut at: usize) -> Option<usize> {
+    pub(super) fn nested(&mut self, mut at: usize) -> Option<usize> {
         let mut left = self.left;
         let mut around = Brackets(0);
         // The closing bracket of the innermost array or object that was entered here.
@@ -556,12 +536,6 @@ impl<'a> Scanner<'a> {
     fn leave(&mut self) {
         // A caller that leaves more often than it enters gets wrong results, but no panic.
         self.left = self.left.wrapping_add(1);
-    }
-
-    /// Returns the value from `from` to the position.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn since(&self, from: usize) -> Option<Raw<'a>> {
-        self.bytes.get(from..self.at).map(Raw::trusted)
     }
 }
 

@@ -2,82 +2,17 @@
 //! `server/discover`, `ping` and `logging/setLevel`.
 
 use super::request::{IncomingRequest, Negotiated, object};
+use super::server_info::{Legacy, Modern, Served};
 use super::subscriptions::TOO_MANY_SUBSCRIPTIONS;
-use super::topics::{ListenTopicsRef, NO_TOPICS};
-use super::{OVERLOADED, RpcError, Server, ServerEvent, ServerInfo, StreamBody, StreamedReply, WINDOWS, WriteReply};
-use crate::json::{Raw, Text, object::Object};
+use super::{
+    OVERLOADED, RpcError, Server, ServerEvent, ServerInfo, ServerOptions, StreamBody, StreamedReply, WINDOWS,
+    WriteReply,
+};
+use crate::json::object::Object;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method, meta};
 use crate::revision::{Era, Revision};
 use crate::rpc::{begin, is_id};
 use crate::sink::{FullError, MessageKind, Out, Writer, whole};
-
-/// The description of the server and the checks of the transport and the application, for [`Server::handle`].
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-pub struct ServerOptions<'c> {
-    /// The description of the server: name, capabilities, revisions.
-    pub about: &'c ServerInfo<'c>,
-    /// The checks of the transport, see [`TransportChecks`]. Default: none.
-    pub checks: &'c dyn TransportChecks,
-    /// Returns whether a resource exists, before it is subscribed to. Default: every resource exists.
-    pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
-    /// The topics of extensions.
-    pub(crate) topics: ListenTopicsRef<'c>,
-}
-
-impl<'c> ServerOptions<'c> {
-    /// Makes options without checks: any resource can be subscribed to.
-    #[must_use]
-    pub const fn new(about: &'c ServerInfo<'c>) -> Self {
-        ServerOptions { about, checks: &(), has_resource: &|_| true, topics: NO_TOPICS }
-    }
-}
-
-impl core::fmt::Debug for ServerOptions<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ServerOptions").field("about", self.about).finish_non_exhaustive()
-    }
-}
-
-/// Checks of a transport that repeats parts of a request outside of it, as the [headers of
-/// HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http) do. The server
-/// calls them at the places that the protocol's order of checks gives them.
-pub trait TransportChecks {
-    /// Returns whether the transport says that the request is of 2026-07-28 or later. Default: `false`.
-    fn is_modern(&self) -> bool {
-        false
-    }
-
-    /// Checks that the transport names the same protocol version as the request.
-    ///
-    /// # Errors
-    /// The error that answers the request.
-    fn version(&self, version: &Text<'_>) -> Result<(), RpcError<'static>> {
-        let _ = version;
-        Ok(())
-    }
-
-    /// Checks that the transport names the same `method` as the request, and the same `target`: the tool, prompt or
-    /// resource.
-    ///
-    /// # Errors
-    /// The error that answers the request.
-    fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), RpcError<'static>> {
-        let _ = (method, target);
-        Ok(())
-    }
-
-    /// Checks that the transport has the same arguments, as far as the tool's input schema says that it repeats them.
-    ///
-    /// # Errors
-    /// The error that answers the request.
-    fn arguments(&self, schema: Raw<'_>, arguments: Raw<'_>) -> Result<(), RpcError<'static>> {
-        let _ = (schema, arguments);
-        Ok(())
-    }
-}
-
-impl TransportChecks for () {}
 
 /// The error for a wrong level, in the `_meta` of a request and in `logging/setLevel`.
 const NO_LEVEL: &str = "Invalid params: no such log level";
@@ -88,24 +23,6 @@ const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), 
 
 // A refusal is written to `why`, and `None` is returned. A `Result` takes 300 bytes of flash more (uart, tools only): each
 // caller would copy the 32 bytes of the error.
-
-/// The outcome of a request; `None` if it is refused.
-type Served<'a> = Option<Result<Option<ServerEvent<'a>>, FullError>>;
-
-/// The functions that only the legacy revisions need. [`ServerInfo`] refers to them if it serves such a revision;
-/// other programs do not link them.
-#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
-#[derive(Debug)]
-pub(crate) struct Legacy {
-    initialize: for<'a> fn(
-        &mut Server<'_>,
-        &ServerOptions<'_>,
-        &IncomingRequest<'a>,
-        &mut RpcError<'a>,
-        &mut dyn Out,
-    ) -> Served<'a>,
-    set_level: for<'a> fn(&mut Server<'_>, &IncomingRequest<'a>, &mut RpcError<'a>, &mut dyn Out) -> Served<'a>,
-}
 
 impl Legacy {
     pub(crate) const VTABLE: Legacy = Legacy {
@@ -119,21 +36,6 @@ impl Legacy {
             }))
         },
     };
-}
-
-/// The functions that only 2026-07-28 and later need, as in [`Legacy`].
-#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
-#[derive(Debug)]
-pub(crate) struct Modern {
-    terms: for<'a> fn(&ServerOptions<'_>, &IncomingRequest<'a>, &mut RpcError<'a>) -> Option<Negotiated>,
-    discover: for<'a> fn(
-        &mut Server<'_>,
-        &ServerOptions<'_>,
-        &IncomingRequest<'a>,
-        &Negotiated,
-        &mut RpcError<'a>,
-        &mut dyn Out,
-    ) -> Served<'a>,
 }
 
 impl Modern {

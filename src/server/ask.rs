@@ -7,14 +7,12 @@
 //! This module takes the responses in and says when a handler can run again. The service writes the questions: see
 //! [`Call::ask`](crate::service::Call).
 
+use super::in_flight::{ASKS, Ended};
 use super::subscriptions::write_cancelled;
 use super::{Millis, RequestSlot, RequestToken, RespondError, Server};
 use crate::json::{Raw, write::digits};
 use crate::rpc::{Envelope, begin};
 use crate::sink::{FullError, MessageKind, Out, whole};
-
-/// Handlers can ask. Without the feature the compiler leaves out all code that depends on it.
-pub(crate) const ASKS: bool = cfg!(feature = "ask");
 
 /// The most questions that one ask can hold.
 pub(crate) const QUESTIONS_MAX: usize = 8;
@@ -36,14 +34,6 @@ pub(crate) const ANSWER: u8 = 4;
 pub(crate) const PRINCIPAL: u8 = 5;
 /// In the tag of an answer: an error instead of a result.
 pub(crate) const REFUSED: u8 = 0x80;
-
-/// The reason why a question has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub(crate) enum Ended {
-    TimedOut,
-    Closed,
-}
 
 impl Server<'_> {
     /// Returns whether the handler of a request has [suspended](crate::service::RequestContext::suspend) it:

@@ -2,8 +2,6 @@
 
 use core::num::{NonZeroU32, NonZeroU64};
 
-use super::RequestSlot;
-
 /// A token for a request in flight. It is small and `Copy`: keep it, send it to another task, answer later.
 ///
 /// The token of a request that was answered or cancelled is *stale*: every use of it is refused. So is the token of a request of
@@ -77,7 +75,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(super) fn new(slots: &[RequestSlot]) -> Self {
+    pub(super) fn new<T>(slots: &[T]) -> Self {
         #[cfg(target_has_atomic = "32")]
         let _ = slots;
         #[cfg(target_has_atomic = "32")]
@@ -123,7 +121,7 @@ fn next_number() -> NonZeroU32 {
 /// Without an atomic counter, the addresses of the slots are the numbers: they are lent to one server only.
 #[cfg(any(test, not(target_has_atomic = "32")))]
 mod addresses {
-    use super::{NonZeroU32, RequestSlot};
+    use super::NonZeroU32;
 
     pub(crate) struct SlotAddresses {
         first: NonZeroU32,
@@ -134,7 +132,7 @@ mod addresses {
     }
 
     impl SlotAddresses {
-        pub(super) fn new(slots: &[RequestSlot]) -> (Self, NonZeroU32) {
+        pub(super) fn new<T>(slots: &[T]) -> (Self, NonZeroU32) {
             let (address, bytes) = (slots.as_ptr().addr(), size_of_val(slots));
             #[cfg(feature = "alloc")]
             let own = slots.is_empty().then(|| alloc::boxed::Box::new([0; 64]));
@@ -165,10 +163,12 @@ mod tests {
     /// The numbers of servers that exist at once, in lent memory and without: none is of two of them.
     #[test]
     fn addresses_are_numbers_of_one_server() {
-        let lent = [[RequestSlot::FREE; 2], [RequestSlot::FREE; 2]];
+        let lent = [[0_u64; 8]; 2];
         let places = [addresses::SlotAddresses::new(&lent[0]), addresses::SlotAddresses::new(&lent[1])];
         #[cfg(feature = "alloc")]
-        let places = places.into_iter().chain([addresses::SlotAddresses::new(&[]), addresses::SlotAddresses::new(&[])]);
+        let places = places
+            .into_iter()
+            .chain([addresses::SlotAddresses::new::<u64>(&[]), addresses::SlotAddresses::new::<u64>(&[])]);
         let mut seen = std::collections::HashSet::new();
         for (numbers, first) in places {
             let (mut number, mut count) = (first, 0);
@@ -184,7 +184,7 @@ mod tests {
     /// A server takes another number when its count is used up.
     #[test]
     fn tokens_do_not_come_again() {
-        let mut tokens = Tokens::new(&[]);
+        let mut tokens = Tokens::new::<u64>(&[]);
         let seen: std::collections::HashSet<_> = (0..200_000).map(|_| tokens.take(7)).collect();
         assert_eq!((seen.len(), seen.iter().all(|token| token.slot() == 7)), (200_000, true));
     }

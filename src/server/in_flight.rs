@@ -1,10 +1,8 @@
 //! Requests in flight: a table of slots, the tokens for them, and the state of each request.
 
-use super::ask::{ASKS, Ended};
 use super::id::RequestToken;
 use super::request::{IncomingRequest, Negotiated};
 use super::streamed_reply::{StreamedReply, WINDOWS};
-use super::subscriptions::RecordChange;
 use super::{Caching, Millis, RespondError, RpcError, Server, assert_transition, respond_failure};
 use crate::json::{Raw, object::Object};
 use crate::memory::FixedText;
@@ -12,6 +10,9 @@ use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
 use crate::rpc::{begin, same_id};
 use crate::sink::{FullError, MessageKind, Out, whole};
+
+/// Handlers can ask. Without the feature the compiler leaves out all code that depends on it.
+pub(crate) const ASKS: bool = cfg!(feature = "ask");
 
 /// The longest id, and the longest progress token, as JSON text: a string of 64 bytes, with the feature `alloc` of 128, and its
 /// quotes. A longer one is refused.
@@ -127,6 +128,14 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Resumed", "Free", "close"),
     ("Streaming", "Free", "close"),
 ];
+
+/// The reason why a question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) enum Ended {
+    TimedOut,
+    Closed,
+}
 
 /// The place of one request in flight. Lend the [`Server`] as many as it may have in flight.
 #[derive(Debug)]
@@ -600,14 +609,6 @@ impl Server<'_> {
             self.abandon_request(token, "The server is going away", out)?;
         }
         Ok(())
-    }
-
-    /// Ends a connection or session: forgets its requests, whose tokens are then stale, and its subscriptions.
-    pub fn end_scope(&mut self, scope: Scope) {
-        while let Some(token) = self.any_of(scope) {
-            self.forget(token);
-        }
-        self.change_subscriptions(RecordChange::DropScope(scope));
     }
 }
 

@@ -22,12 +22,12 @@ mod streamed_reply;
 mod subscriptions;
 pub(crate) mod topics;
 
-pub use admission::{ServerOptions, TransportChecks};
-pub(crate) use ask::ASKS;
 pub use batch::BatchOut;
 pub use id::{RequestToken, ServerId};
+#[cfg(feature = "ask")]
+pub(crate) use in_flight::Ended;
+pub(crate) use in_flight::{ASKS, IdText, OVERLOADED, is_complete};
 pub use in_flight::{ID_MAX, RequestSlot, Scope};
-pub(crate) use in_flight::{IdText, OVERLOADED, is_complete};
 #[cfg(feature = "alloc")]
 pub use notify::OwnedServerChange;
 pub use notify::{NotifyStatus, Progress, ProgressValue, PullStatus, ServerChange};
@@ -36,7 +36,7 @@ pub use request::IncomingRequest;
 pub use seal::{AssociatedData, Seal, SealError};
 #[cfg(feature = "extensions")]
 pub(crate) use server_info::DeclareExtensions;
-pub use server_info::{Caching, ServerInfo};
+pub use server_info::{Caching, ServerInfo, ServerOptions, TransportChecks};
 #[cfg(feature = "windows")]
 pub(crate) use streamed_reply::Skip;
 #[cfg(feature = "windows")]
@@ -512,6 +512,14 @@ impl Server<'_> {
             self.peer.mark_initialized();
         }
         Ok(Some(ServerEvent::Notification { method, params: envelope.params }))
+    }
+
+    /// Ends a connection or session: forgets its requests, whose tokens are then stale, and its subscriptions.
+    pub fn end_scope(&mut self, scope: Scope) {
+        while let Some(token) = self.any_of(scope) {
+            self.forget(token);
+        }
+        self.change_subscriptions(RecordChange::DropScope(scope));
     }
 
     /// Ends the request that a `notifications/cancelled` names.

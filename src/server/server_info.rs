@@ -1,12 +1,15 @@
-//! The description of a server: name, capabilities, instructions, and the revisions that it serves.
+//! The description of a server: name, capabilities, instructions, and the revisions that it serves. Beside it, what the
+//! transport and the application add for each message: [`ServerOptions`].
 
-use super::admission::{Legacy, Modern};
+use super::request::{IncomingRequest, Negotiated};
+use super::topics::{ListenTopicsRef, NO_TOPICS};
+use super::{RpcError, Server, ServerEvent};
 use crate::content::{Icon, Icons};
 use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, Text, object::Object};
 use crate::protocol::{ClientCapabilities, ServerCapabilities, ServerCapability};
 use crate::revision::{Era, Revision, Revisions, Since};
-use crate::sink::{FullError, Writer};
+use crate::sink::{FullError, Out, Writer};
 
 /// The [caching hints](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) of a list,
 /// a resource or the description of the server (2026-07-28).
@@ -368,4 +371,106 @@ fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>) -> Resu
     }
     declared.write_settings(&mut extensions)?;
     extensions.close()
+}
+
+/// The description of the server and the checks of the transport and the application, for [`Server::handle`].
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct ServerOptions<'c> {
+    /// The description of the server: name, capabilities, revisions.
+    pub about: &'c ServerInfo<'c>,
+    /// The checks of the transport, see [`TransportChecks`]. Default: none.
+    pub checks: &'c dyn TransportChecks,
+    /// Returns whether a resource exists, before it is subscribed to. Default: every resource exists.
+    pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
+    /// The topics of extensions.
+    pub(crate) topics: ListenTopicsRef<'c>,
+}
+
+impl<'c> ServerOptions<'c> {
+    /// Makes options without checks: any resource can be subscribed to.
+    #[must_use]
+    pub const fn new(about: &'c ServerInfo<'c>) -> Self {
+        ServerOptions { about, checks: &(), has_resource: &|_| true, topics: NO_TOPICS }
+    }
+}
+
+impl core::fmt::Debug for ServerOptions<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ServerOptions").field("about", self.about).finish_non_exhaustive()
+    }
+}
+
+/// Checks of a transport that repeats parts of a request outside of it, as the [headers of
+/// HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http) do. The server
+/// calls them at the places that the protocol's order of checks gives them.
+pub trait TransportChecks {
+    /// Returns whether the transport says that the request is of 2026-07-28 or later. Default: `false`.
+    fn is_modern(&self) -> bool {
+        false
+    }
+
+    /// Checks that the transport names the same protocol version as the request.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn version(&self, version: &Text<'_>) -> Result<(), RpcError<'static>> {
+        let _ = version;
+        Ok(())
+    }
+
+    /// Checks that the transport names the same `method` as the request, and the same `target`: the tool, prompt or
+    /// resource.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), RpcError<'static>> {
+        let _ = (method, target);
+        Ok(())
+    }
+
+    /// Checks that the transport has the same arguments, as far as the tool's input schema says that it repeats them.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn arguments(&self, schema: Raw<'_>, arguments: Raw<'_>) -> Result<(), RpcError<'static>> {
+        let _ = (schema, arguments);
+        Ok(())
+    }
+}
+
+impl TransportChecks for () {}
+
+/// The outcome of a request; `None` if it is refused.
+pub(super) type Served<'a> = Option<Result<Option<ServerEvent<'a>>, FullError>>;
+
+/// The functions that only the legacy revisions need. [`ServerInfo`] refers to them if it serves such a revision;
+/// other programs do not link them.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    pub(super) initialize: for<'a> fn(
+        &mut Server<'_>,
+        &ServerOptions<'_>,
+        &IncomingRequest<'a>,
+        &mut RpcError<'a>,
+        &mut dyn Out,
+    ) -> Served<'a>,
+    pub(super) set_level:
+        for<'a> fn(&mut Server<'_>, &IncomingRequest<'a>, &mut RpcError<'a>, &mut dyn Out) -> Served<'a>,
+}
+
+/// The functions that only 2026-07-28 and later need, as in [`Legacy`].
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+#[derive(Debug)]
+pub(crate) struct Modern {
+    pub(super) terms: for<'a> fn(&ServerOptions<'_>, &IncomingRequest<'a>, &mut RpcError<'a>) -> Option<Negotiated>,
+    pub(super) discover: for<'a> fn(
+        &mut Server<'_>,
+        &ServerOptions<'_>,
+        &IncomingRequest<'a>,
+        &Negotiated,
+        &mut RpcError<'a>,
+        &mut dyn Out,
+    ) -> Served<'a>,
 }

@@ -12,9 +12,9 @@ use crate::memory::records::{self, Keep, NoRoomError};
 use crate::protocol::{ClientCapabilities, Method, code};
 use crate::revision::Revision;
 use crate::rpc::{begin, begin_request};
-use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, PRINCIPAL, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
+use crate::server::ask::{ANSWER, KEY, PARAMS, PRINCIPAL, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
 use crate::server::server_info::WriteQuestionMeta;
-use crate::server::{Millis, RequestToken};
+use crate::server::{Ended, Millis, RequestToken};
 use crate::sink::{FullError, MessageKind, Out, whole};
 use crate::trace_context::TraceContext;
 

@@ -1,15 +1,12 @@
 //! Panics of handlers, contained by a function of the host: the core itself cannot catch them.
 
 use super::Service;
+use super::context::HandlerRun;
 use super::context::{AskVia, RequestContext};
-use super::invoke::HandlerRun;
-use super::linked::{HandlerInput, Route, Target};
+use super::linked::{CatchPanic, HandlerInput, Route, Target};
 use super::requests::Call;
 use crate::server::RpcError;
 use crate::sink::Mark;
-
-/// Runs a function, and returns whether it came to its end: `false` if it panicked.
-pub type CatchPanic = fn(&mut dyn FnMut()) -> bool;
 
 /// The answer of a handler that has panicked.
 pub(super) const PANICKED: RpcError<'static> = RpcError::internal("The handler has panicked");

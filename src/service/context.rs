@@ -60,6 +60,13 @@ pub(crate) enum Settled {
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerError(pub(crate) HandlerFailure);
 
+/// The outcome of a run of a handler. It borrows nothing.
+pub(crate) struct HandlerRun {
+    pub(crate) outcome: Result<Settled, HandlerFailure>,
+    /// The bytes of new records in the draft of a question.
+    pub(crate) drafted: usize,
+}
+
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "ask"), allow(dead_code, reason = "not all can happen"))]
 pub(crate) enum HandlerFailure {
@@ -687,4 +694,22 @@ pub(crate) fn end_result(
         Some(extra) => (extra.write)(extra.meta, &mut result, about, signs)?,
     }
     result.close_with(b"}}")
+}
+
+/// Writes the reply for the error of a handler: a result with `isError` if the model can learn from it, else an error.
+pub(crate) fn refuse(
+    about: &ServerInfo<'_>,
+    slot: &RequestSlot,
+    why: HandlerFailure,
+    out: &mut dyn Out,
+) -> Result<(), FullError> {
+    let failure = match why {
+        HandlerFailure::ToolError(error) if slot.method == Method::ToolsCall => {
+            return write_words(out, about, slot, None, &TextValue::from(&error.words.map(TextValue::from)), true);
+        }
+        HandlerFailure::ToolError(error) => RpcError::new(error.code, error.otherwise),
+        HandlerFailure::Fail(failure) => failure,
+        HandlerFailure::AskLater | HandlerFailure::TooLarge => why.in_short(),
+    };
+    respond_failure(out, Some(slot.id.as_bytes()), &failure)
 }

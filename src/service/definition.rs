@@ -12,14 +12,14 @@
 //! Schemas are of JSON Schema 2020-12, the default of the protocol, or of the dialect that their `$schema` names. They are
 //! sent unchanged. Nothing is validated by them: the handler checks its arguments.
 
-use super::linked::Completer;
+use super::requests::Completer;
 use super::requests::HandlerResult;
 #[cfg(feature = "windows")]
 use super::source::{ContentSource, Sourced};
 use super::{Call, Complete, GetPrompt, ReadResource};
 use crate::content::{Annotations, Icon, Icons, write_meta};
 use crate::json::object::{Object, array};
-use crate::json::{Raw, constant};
+use crate::json::{Raw, constant, schema};
 #[cfg(feature = "extensions")]
 use crate::revision::Revisions;
 use crate::revision::{Revision, Since};
@@ -30,12 +30,6 @@ use crate::sink::{FullError, Writer};
 /// [`reserve`](Tool::reserve). The handler runs only when there is this much room, or the sink is empty. A reply that is
 /// larger than the sink becomes an error.
 pub const DEFAULT_RESERVE: usize = 512;
-
-/// The error of a [source](Tool::source) that cannot give the rest of its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
-pub struct SourceError;
 
 /// The `annotations` of a tool: hints about its behaviour. Written from 2025-03-26 on. See
 /// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
@@ -357,12 +351,12 @@ impl<S> Tool<S> {
     }
 
     /// Sets `inputSchema`, a JSON object with `"type": "object"`. Write `properties` even if it is empty: some clients fail
-    /// without it. Panics with the line and the column if [`check_schema`](constant::check_schema) finds a mistake; and if the schema is of another
+    /// without it. Panics with the line and the column if [`check_schema`](schema::check_schema) finds a mistake; and if the schema is of another
     /// type, or has an `x-mcp-header` for which clients exclude the tool, see
     /// [`has_valid_headers`](constant::has_valid_headers).
     #[doc(alias = "inputSchema")]
     pub const fn input(mut self, schema: &'static str) -> Self {
-        if let Err(error) = constant::check_schema(schema) {
+        if let Err(error) = schema::check_schema(schema) {
             error.panic("an input schema");
         }
         assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");
@@ -375,10 +369,10 @@ impl<S> Tool<S> {
     }
 
     /// Sets `outputSchema`, a JSON object; written from 2025-06-18 on, and before 2026-07-28 only if its type is `object`.
-    /// Panics with the line and the column if [`check_schema`](constant::check_schema) finds a mistake, and if it is not a JSON object.
+    /// Panics with the line and the column if [`check_schema`](schema::check_schema) finds a mistake, and if it is not a JSON object.
     #[doc(alias = "outputSchema")]
     pub const fn output(mut self, schema: &'static str) -> Self {
-        if let Err(error) = constant::check_schema(schema) {
+        if let Err(error) = schema::check_schema(schema) {
             error.panic("an output schema");
         }
         assert!(constant::is_object(schema), "an output schema is a JSON object");

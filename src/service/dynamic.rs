@@ -3,14 +3,16 @@
 //!
 //! A program without them is linked without this code: the builder methods set other [routes](super::linked).
 
-use super::dynamic_list::DynamicLists;
 use super::linked::{HandlerInput, Route, Target, call_tool, decode_uri, decode_value, find_read, find_tool};
 use super::requests::{Call, Complete, GetPrompt, HandlerResult, ReadResource};
-use super::router::matching;
+use super::router::{Dispatched, matching};
 use super::{PromptInfo, ResourceInfo, Service, ToolInfo, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
-use crate::server::RpcError;
+use crate::server::{IncomingRequest, RequestToken, RpcError, Server};
+#[cfg(feature = "windows")]
+use crate::server::{ListPage, RequestSlot, StreamedReply};
+use crate::sink::{FullError, Out};
 
 /// Tools that are not in a constant table, for [`Service::dynamic_tools`]: made at run time, or forwarded to another server.
 /// `mcp_sansio_host::OwnedTools` is one that owns its tools.
@@ -213,6 +215,21 @@ pub trait DynamicPrompts<S> {
         let _ = (key, state);
         complete.offer::<&str>([])
     }
+}
+
+/// The functions that answer requests for lists, reached through a pointer that [`Service::dynamic_tools`] and its like set.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+pub(crate) struct DynamicLists<S: 'static> {
+    pub(crate) list: fn(
+        &Service<'_, S>,
+        &mut S,
+        RequestToken,
+        &IncomingRequest<'_>,
+        &mut Server<'_>,
+        &mut dyn Out,
+    ) -> Result<Dispatched, FullError>,
+    #[cfg(feature = "windows")]
+    pub(crate) pump: fn(&Service<'_, S>, &S, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,
 }
 
 /// The parts of a service that are not in tables.

@@ -6,7 +6,7 @@
 //! It is apart from the lists of constant tables because these are smaller: 76 bytes of flash (uart-tools).
 
 use super::Service;
-use super::dynamic::Dynamic;
+use super::dynamic::{Dynamic, DynamicLists};
 use super::list::{read_cursor, write_cursor};
 use super::router::{Dispatched, fail};
 use crate::json::{Raw, object::Object};
@@ -20,21 +20,6 @@ use crate::server::{
 #[cfg(feature = "windows")]
 use crate::sink::part;
 use crate::sink::{FullError, MessageKind, Out, Writer, whole};
-
-/// The functions that answer requests for lists, reached through a pointer that [`Service::dynamic_tools`] and its like set.
-#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
-pub(crate) struct DynamicLists<S: 'static> {
-    pub(crate) list: fn(
-        &Service<'_, S>,
-        &mut S,
-        RequestToken,
-        &IncomingRequest<'_>,
-        &mut Server<'_>,
-        &mut dyn Out,
-    ) -> Result<Dispatched, FullError>,
-    #[cfg(feature = "windows")]
-    pub(crate) pump: fn(&Service<'_, S>, &S, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,
-}
 
 impl<S> DynamicLists<S> {
     pub(crate) const LINKED: &'static Self = &DynamicLists {

@@ -56,11 +56,11 @@
 //! [`Request::raw`](crate::client::Request::raw) sends, [`SubscriptionFilter::topics`](crate::client::SubscriptionFilter::topics)
 //! selects, and unknown notifications and results of other kinds are events.
 
+use super::context::refuse;
 use super::context::{AskVia, HandlerError, HandlerFailure, HandlerResult, RequestContext, Settled, ToolError};
 use super::context::{begin_message, end_result};
 #[cfg(feature = "ask")]
 use super::input_request::{InputError, InputRequest, InputResponse};
-use super::invoke::refuse;
 use super::linked::{HandlerInput, Route, Target};
 use super::requests::{Call, CustomRequest, ReadResource};
 use super::{DEFAULT_RESERVE, Service, ToolInfo};
@@ -392,7 +392,7 @@ fn call_method<'a, S>(
     target: &Target<S>,
     input: &HandlerInput<'a>,
     Call { handling }: Call<'a>,
-) -> super::invoke::HandlerRun {
+) -> super::context::HandlerRun {
     handling.slot.handler = target.index as u16;
     let found = target.index.checked_sub(1).and_then(|index| service.methods().nth(index));
     match (found, service.other) {

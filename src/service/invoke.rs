@@ -1,30 +1,22 @@
 //! Runs handlers again and late, and does what their outcome demands: the reply, the questions, the windows.
 
 use super::Service;
-use super::context::{AskVia, HandlerFailure, HandlerResult, RequestContext, Settled, write_words};
+use super::context::{AskVia, HandlerFailure, HandlerResult, HandlerRun, RequestContext, Settled, refuse};
 use super::definition::ResourceInfo;
 use super::linked::HandlerInput;
 use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
 use super::router::{Dispatched, MessageSource};
 use super::scratch::{Layout, SEALED};
-use crate::content::TextValue;
 use crate::json::{Raw, Text};
 use crate::memory::records::RecordIter;
 use crate::protocol::Method;
 use crate::rpc::RequestMembers;
 use crate::server::ask::{PARAMS, PRINCIPAL, STATE};
 use crate::server::{
-    ASKS, Caching, MIN_ROOM, OVERLOADED, RequestSlot, RequestToken, RespondError, RpcError, Server, ServerInfo,
-    StreamedReply, WINDOWS, respond_failure,
+    ASKS, Caching, MIN_ROOM, OVERLOADED, RequestSlot, RequestToken, RespondError, RpcError, Server, StreamedReply,
+    WINDOWS, respond_failure,
 };
 use crate::sink::{FullError, Out};
-
-/// The outcome of a run of a handler. It borrows nothing.
-pub(crate) struct HandlerRun {
-    pub(crate) outcome: Result<Settled, HandlerFailure>,
-    /// The bytes of new records in the draft of a question.
-    pub(crate) drafted: usize,
-}
 
 impl<S> Service<'_, S> {
     /// Runs the handler of a request again: one that [`ready`](Server::ready) returned, because the answers to its questions
@@ -198,24 +190,6 @@ impl RequestContext<'_> {
     pub(crate) fn ran_nothing(&self) -> HandlerRun {
         self.ran(Err(RpcError::method_not_found().into()))
     }
-}
-
-/// Writes the reply for the error of a handler: a result with `isError` if the model can learn from it, else an error.
-pub(crate) fn refuse(
-    about: &ServerInfo<'_>,
-    slot: &RequestSlot,
-    why: HandlerFailure,
-    out: &mut dyn Out,
-) -> Result<(), FullError> {
-    let failure = match why {
-        HandlerFailure::ToolError(error) if slot.method == Method::ToolsCall => {
-            return write_words(out, about, slot, None, &TextValue::from(&error.words.map(TextValue::from)), true);
-        }
-        HandlerFailure::ToolError(error) => RpcError::new(error.code, error.otherwise),
-        HandlerFailure::Fail(failure) => failure,
-        HandlerFailure::AskLater | HandlerFailure::TooLarge => why.in_short(),
-    };
-    respond_failure(out, Some(slot.id.as_bytes()), &failure)
 }
 
 impl<S> Service<'_, S> {

@@ -6,9 +6,8 @@
 //! all code behind it. The same is done, for the same reason, in `Server::subscriptions`, `ServerInfo::revisions`,
 //! `Tool::source`, `Service::dynamic_tools` and its like, `ServerInfo`, `Icons` and `Extra`.
 
-use super::context::RequestContext;
-use super::invoke::HandlerRun;
-use super::requests::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
+use super::context::{HandlerRun, RequestContext};
+use super::requests::{Call, Complete, Completer, CustomRequest, GetPrompt, ReadResource};
 use super::{DEFAULT_RESERVE, Service, ToolInfo};
 use crate::json::{Raw, Text};
 use crate::protocol::Method;
@@ -16,6 +15,10 @@ use crate::revision::Revision;
 use crate::rpc::RequestMembers;
 use crate::server::{RequestSlot, RpcError, TransportChecks};
 use crate::sink::{FullError, Writer};
+
+/// Runs a function, and returns whether it came to its end: `false` if it panicked.
+#[cfg(feature = "std")]
+pub type CatchPanic = fn(&mut dyn FnMut()) -> bool;
 
 /// The parameters of one handler run: read from the message, or from the retry record.
 #[derive(Clone, Copy)]
@@ -45,9 +48,6 @@ impl<'a> HandlerInput<'a> {
         Ok(Target::at(index, info.reserve))
     }
 }
-
-/// The function that completes a value.
-pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> HandlerResult;
 
 /// The entry of a table that a request names.
 pub(crate) struct Target<S: 'static> {
@@ -169,7 +169,7 @@ pub(crate) struct Routes<S: 'static> {
     pub(crate) others: Option<&'static Route<S>>,
     /// Catches the panics of handlers, if it is set.
     #[cfg(feature = "std")]
-    pub(crate) catch: Option<super::contain::CatchPanic>,
+    pub(crate) catch: Option<CatchPanic>,
 }
 
 impl<S> Routes<S> {

@@ -119,11 +119,9 @@ mod template;
 pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
 };
-#[cfg(feature = "std")]
-pub use contain::CatchPanic;
 pub use context::RequestContext;
 pub use definition::{
-    DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, SourceError, Tool,
+    DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
     ToolAnnotations, ToolInfo, is_tool_name,
 };
 pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools};
@@ -131,7 +129,11 @@ pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicToo
 pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
-pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
+#[cfg(feature = "std")]
+pub use linked::CatchPanic;
+pub use requests::{
+    Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt, SourceError,
+};
 pub use router::{Dispatched, MessageSource, NotificationContext};
 #[cfg(all(feature = "ask", feature = "derive"))]
 pub use schema::Form;

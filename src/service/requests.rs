@@ -3,8 +3,7 @@
 use core::ops::{Deref, DerefMut};
 
 pub use super::context::{HandlerError, HandlerResult, Receipt};
-use super::context::{HandlerFailure, RequestContext};
-use super::invoke::HandlerRun;
+use super::context::{HandlerFailure, HandlerRun, RequestContext};
 #[cfg(feature = "extensions")]
 use crate::content::write_meta;
 use crate::content::{AnswerText, ContentBlock, PromptMessage, ResourceContents, write_base64};
@@ -15,6 +14,12 @@ use crate::server::{Caching, RpcError};
 #[cfg(feature = "serde")]
 use crate::sink::Sink;
 use crate::sink::{FullError, Writer};
+
+/// The error of a [source](Tool::source) that cannot give the rest of its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
+pub struct SourceError;
 
 /// The context of a [`tools/call`](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#calling-tools).
 /// It dereferences to [`RequestContext`].
@@ -88,6 +93,9 @@ pub struct GetPrompt<'a> {
     pub(crate) handling: RequestContext<'a>,
     pub(crate) description: &'a str,
 }
+
+/// The function that completes a value.
+pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> HandlerResult;
 
 /// The context of a
 /// [`completion/complete`](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion). It

@@ -10,8 +10,9 @@
 //!    copies of arguments in the transport; then `requestState`, by its seal.
 
 use super::context::{AskVia, RequestContext, are_responses};
-use super::linked::{Completer, HandlerInput, Route, Target};
+use super::linked::{HandlerInput, Route, Target};
 use super::requests::Call;
+use super::requests::Completer;
 use super::scratch::Layout;
 use super::{PromptInfo, Service, template};
 use crate::json::{JsonKind, Raw, Text};

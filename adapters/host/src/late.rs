@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::thread;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::LineServer;
@@ -17,7 +17,6 @@ use mcp_sansio::sink::Out;
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
 use crate::LogMessage;
-use crate::work::Unpark;
 
 /// Number of notifications that [`channel`] holds.
 const CHANNEL: usize = 1024;
@@ -785,6 +784,15 @@ impl<S> fmt::Debug for LateReceiver<S> {
 impl<S> fmt::Debug for LateAnswer<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LateAnswer")
+    }
+}
+
+/// Unparks a thread.
+pub(crate) struct Unpark(pub(crate) Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

@@ -7,13 +7,14 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, RequestContext};
 
+use crate::late::Unpark;
 use crate::{LateSender, LogMessage};
 
 const BUSY: &str = "The server works on too many calls; try again later";
@@ -451,15 +452,6 @@ async fn unless_cancelled<U: Future>(future: U, flag: &Flag) -> Option<U::Output
 fn start_thread(run: impl FnOnce() + Send + 'static) -> Result<(), HandlerError> {
     let started = thread::Builder::new().name("mcp-work".into()).spawn(run);
     started.map(drop).map_err(|_| RpcError::internal(NOT_STARTED).into())
-}
-
-/// Unparks a thread.
-pub(crate) struct Unpark(pub(crate) Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 fn block_on(mut future: WorkFuture) {

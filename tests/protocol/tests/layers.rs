@@ -1,15 +1,15 @@
-//! The layers of the crates: which module may import which, and where revisions are compared.
+//! The layers of the crates: which module may import which, that no files import each other, and where revisions are compared.
 //!
 //! The sources are read as text. A name `crate::module` (at the top level also `super::module`) counts as an import;
 //! unit tests and comments do not count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A crate: the folder of its sources, and its layers from the lowest to the highest. Modules of one layer do not
-/// import each other. `lib` stands for the items in `lib.rs`.
-const CRATES: [(&str, &[&[&str]]); 12] = [
+/// The modules of a crate from the lowest to the highest layer. Modules of one layer do not import each other. `lib` stands
+/// for the items in `lib.rs`.
+const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
@@ -37,68 +37,16 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["lib"],
         ],
     ),
-    (
-        "adapters/auth/src",
-        &[
-            &["time"],
-            &["buffer", "challenge", "config", "jose", "pkce", "url"],
-            &["dpop", "error", "form", "store"],
-            &["metadata", "steps"],
-            &["demand", "registration"],
-            &["state"],
-            &["requests"],
-            &["flow"],
-            &["resource_server"],
-            &["lib"],
-        ],
-    ),
-    (
-        "adapters/skills/src",
-        &[
-            &["capability", "digest", "front_matter", "sha256", "uri"],
-            &["error"],
-            &["contents", "entry"],
-            &["active", "catalog", "server"],
-            &["lib"],
-        ],
-    ),
-    ("adapters/apps/src", &[&["capability", "constant"], &["meta", "page"], &["lib"]]),
-    (
-        "adapters/tasks/src",
-        &[
-            &["date", "machine", "waiters"],
-            &["client", "store"],
-            &["response"],
-            &["last_state"],
-            &["place"],
-            &["legacy"],
-            &["methods", "receiver"],
-            &["lib"],
-        ],
-    ),
-    ("adapters/blocking/src", &[&["pump", "sockets", "writer"], &["lib"], &["client", "http", "serve"]]),
-    (
-        "adapters/smol/src",
-        &[&["answers", "backlog", "interrupted"], &["connection", "stream"], &["serve"], &["client", "http"], &["lib"]],
-    ),
-    (
-        "adapters/tower/src",
-        &[
-            &["answer", "keeper", "options"],
-            &["waits"],
-            &["shared"],
-            &["body", "handle", "request"],
-            &["mount"],
-            &["lib"],
-        ],
-    ),
-    ("adapters/fleet/src", &[&["message", "options"], &["shared"], &["hearing", "sending", "tasks"], &["lib"]]),
-    ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "entry", "output"], &["lib"]]),
-    ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];
 
-/// Known imports upwards.
-const UPWARDS: &[&str] = &[];
+/// Known imports of a circle: `Log` changes the chains that are in the streams.
+const CIRCLES: &[&str] = &[
+    "adapters/http/src: endpoint/log imports endpoint/stream",
+    "adapters/http/src: endpoint/stream imports endpoint/log",
+];
+
+/// The path of a module from the crate's root.
+type Module = Vec<String>;
 
 /// A file of a crate.
 struct Source {
@@ -106,13 +54,15 @@ struct Source {
     module: String,
     /// `super` is the crate's root.
     is_top: bool,
+    /// The path of its module; empty for `lib.rs`.
+    path: Module,
     text: String,
 }
 
 #[test]
 fn dependencies_run_downwards_only() {
     let mut wrong = BTreeSet::new();
-    for (root, layers) in CRATES {
+    for (root, layers) in LAYERS {
         let height = |module: &str| layers.iter().position(|layer| layer.contains(&module));
         for source in sources(root) {
             let own = height(&source.module);
@@ -125,7 +75,22 @@ fn dependencies_run_downwards_only() {
             wrong.extend(found.map(|import| format!("{root}: {} imports {import}", source.module)));
         }
     }
-    assert_eq!(wrong, UPWARDS.iter().copied().map(String::from).collect(), "imports upwards, found and known");
+    assert_eq!(wrong, BTreeSet::new(), "imports upwards");
+}
+
+/// No file of a package imports another one that, through others or not, imports it. A file may import its folder's `mod.rs`.
+#[test]
+fn files_have_no_circles() {
+    let mut wrong = BTreeSet::new();
+    for root in packages() {
+        let graph = graph(&sources(&root));
+        let reached: BTreeMap<_, _> = graph.keys().map(|from| (from, reach(&graph, from))).collect();
+        for (from, imports) in &graph {
+            let back = imports.iter().filter(|to| reached.get(to).is_some_and(|files| files.contains(from)));
+            wrong.extend(back.map(|to| format!("{root}: {} imports {}", from.join("/"), to.join("/"))));
+        }
+    }
+    assert_eq!(wrong, CIRCLES.iter().copied().map(String::from).collect(), "circles, found and known");
 }
 
 /// Only the module about revisions names revisions: it has a named function for each difference.
@@ -144,7 +109,7 @@ fn revisions_are_compared_in_one_place() {
 #[test]
 fn debug_prints_the_name_of_the_type() {
     let mut wrong = Vec::new();
-    for source in CRATES.iter().flat_map(|(root, _)| sources(root)) {
+    for source in packages().iter().flat_map(|root| sources(root)) {
         for written in source.text.split(" Debug for ").skip(1).chain(source.text.split("::Debug for ").skip(1)) {
             let name: String = written.chars().take_while(|letter| letter.is_alphanumeric()).collect();
             let body = written.split("\n}").next().unwrap_or_default();
@@ -159,14 +124,162 @@ fn debug_prints_the_name_of_the_type() {
 
 /// Checks the search of the other tests.
 #[test]
+fn circles_are_found() {
+    let source = |path: &str, text: &str| Source {
+        module: String::new(),
+        is_top: false,
+        path: path.split('/').filter(|name| !name.is_empty()).map(String::from).collect(),
+        text: text.into(),
+    };
+    let graph = graph(&[
+        source("", "pub mod a;\npub use a::{One, b::Two};\n"),
+        source("a", "mod b;\nmod c;\npub use self::c::{self, Three as Four};\npub struct One;\n"),
+        source("a/b", "use super::{\n    One, Four,\n};\n// use crate::d;\nfn f() { crate::Two }\n"),
+        source("a/c", "fn f() { super::b::Two::new() }\n"),
+        source("d", "use crate::Two;\n#[cfg(test)]\nmod tests { use crate::One; }\n"),
+    ]);
+    let found = |from: &[&str]| {
+        let from: Vec<_> = from.iter().copied().map(String::from).collect();
+        graph[&from].iter().map(|to| to.join("/")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (found(&["a", "b"]), found(&["a", "c"]), found(&["d"])),
+        (vec!["a/c".into()], vec!["a/b".into()], vec!["a/b".into()])
+    );
+    let circle = reach(&graph, &vec!["a".into(), "b".into()]);
+    assert!(
+        circle.contains(&vec!["a".into(), "b".into()]) && !reach(&graph, &vec!["d".into()]).contains(&vec!["d".into()])
+    );
+}
+
+/// Checks the search of the other tests.
+#[test]
 fn imports_are_found() {
     let text = "use crate::json::{self, Raw};\nuse crate::{sink, rpc::begin};\nuse super::frame;\n// crate::time\n\
                 fn f() { crate::records::g() }\n#[cfg(test)]\nmod tests { use crate::testing; }\n";
-    let source = Source { module: "session".into(), is_top: true, text: text.into() };
+    let source = Source { module: "session".into(), is_top: true, path: Vec::new(), text: text.into() };
     assert_eq!(imports(&source).into_iter().collect::<Vec<_>>(), ["frame", "json", "records", "rpc", "sink"]);
     let text = "mod wire;\npub use client::Client;\nfn f() { wire::g(client) }\n";
-    let lib = Source { module: "lib".into(), is_top: true, text: text.into() };
+    let lib = Source { module: "lib".into(), is_top: true, path: Vec::new(), text: text.into() };
     assert_eq!(imports(&lib).into_iter().collect::<Vec<_>>(), ["wire"]);
+}
+
+/// The folders with the sources of all published packages.
+fn packages() -> Vec<String> {
+    let adapters = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters");
+    let names = fs::read_dir(adapters).expect("it is a folder").map(|entry| entry.expect("it can be read").file_name());
+    let found: Vec<_> = names.map(|name| format!("adapters/{}/src", name.display())).chain(["src".into()]).collect();
+    assert!(found.len() > 5);
+    found
+}
+
+/// The files that each file imports. A name that a `mod.rs` imports from a file below it counts as that file.
+fn graph(sources: &[Source]) -> BTreeMap<Module, BTreeSet<Module>> {
+    let files: BTreeSet<_> = sources.iter().map(|source| source.path.clone()).collect();
+    let split = |path: &[String]| {
+        let len = (0..=path.len()).rev().find(|len| files.contains(&path[..*len])).unwrap_or(0);
+        (path[..len].to_vec(), path.get(len).cloned())
+    };
+    let mut below = BTreeMap::new();
+    for source in sources {
+        for (path, name) in paths(&source.text, "use ") {
+            let own = path.iter().filter(|part| *part != "self").cloned();
+            let (file, _) = split(&source.path.iter().cloned().chain(own).collect::<Vec<_>>());
+            if file.len() > source.path.len() {
+                below.insert((source.path.clone(), name), file);
+            }
+        }
+    }
+    let mut graph = BTreeMap::new();
+    for source in sources {
+        let found = ["crate::", "super::", "self::"].iter().flat_map(|root| paths(&source.text, root).into_iter());
+        let imports: &mut BTreeSet<_> = graph.entry(source.path.clone()).or_default();
+        for (path, _) in found {
+            let up = path.iter().take_while(|part| *part == "super").count();
+            let base = match path[0].as_str() {
+                "crate" => &[],
+                _ => &source.path[..source.path.len().saturating_sub(up)],
+            };
+            let (mut file, mut name) = split(&[base, &path[up.max(1)..]].concat());
+            while let Some(lower) = name.take().and_then(|name| below.get(&(file.clone(), name))) {
+                file.clone_from(lower);
+            }
+            if !source.path.starts_with(&file) {
+                imports.insert(file);
+            }
+        }
+    }
+    graph
+}
+
+/// The files that a file imports, through others or not.
+fn reach(graph: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<Module> {
+    let (mut found, mut left) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = left.pop() {
+        left.extend(graph.get(file).into_iter().flatten().filter(|file| found.insert((*file).clone())));
+    }
+    found
+}
+
+/// The paths in the code of a file that begin with `root`, or behind it if it is `use `, each with the name that it gets.
+fn paths(text: &str, root: &str) -> Vec<(Vec<String>, String)> {
+    let text: Vec<_> = code(text).collect();
+    let text = text.join(" ");
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices(root) {
+        if !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+            let from = if root == "use " { at + root.len() } else { at };
+            tree(&mut &text[from..], Vec::new(), &mut found);
+        }
+    }
+    found
+}
+
+/// Reads a path, and all paths of one with braces.
+fn tree(rest: &mut &str, mut path: Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+    let word = |rest: &mut &str| {
+        let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(len);
+        *rest = behind;
+        word.to_owned()
+    };
+    loop {
+        *rest = rest.trim_start();
+        if let Some(behind) = rest.strip_prefix('{') {
+            *rest = behind;
+            loop {
+                tree(rest, path.clone(), found);
+                *rest = rest.trim_start();
+                match rest.strip_prefix(',') {
+                    Some(behind) => *rest = behind.trim_start(),
+                    None => break,
+                }
+                if rest.starts_with('}') {
+                    break;
+                }
+            }
+            *rest = rest.strip_prefix('}').unwrap_or(rest);
+            return;
+        }
+        match word(rest) {
+            name if name.is_empty() => break,
+            name => path.push(name),
+        }
+        match rest.strip_prefix("::") {
+            Some(behind) => *rest = behind,
+            None => break,
+        }
+    }
+    let name = match rest.strip_prefix(" as ") {
+        Some(behind) => {
+            *rest = behind;
+            word(rest)
+        }
+        None => path.last().cloned().unwrap_or_default(),
+    };
+    if !path.is_empty() {
+        found.push((path, name));
+    }
 }
 
 /// All files of a crate but those of unit tests.
@@ -184,6 +297,11 @@ fn sources(root: &str) -> Vec<Source> {
                 [module, behind @ ..] if path.extension().is_some_and(|end| end == "rs") => found.push(Source {
                     module: module.to_string(),
                     is_top: behind.is_empty() || behind == ["mod"],
+                    path: names
+                        .iter()
+                        .map(|name| name.to_string())
+                        .filter(|name| name != "mod" && name != "lib")
+                        .collect(),
                     text: fs::read_to_string(&path).expect("a source is text"),
                 }),
                 _ => {}

@@ -1,15 +1,7 @@
 //! An end in order: no further requests, and time for those in flight.
 
-use mcp_sansio::protocol::code;
-use mcp_sansio::rpc::Envelope;
-use mcp_sansio::sink::Out;
-
-use super::head::EndpointResponse;
-use super::refusal::abandon_request;
-use super::request::id_of;
 use super::stream::Purpose;
 use super::{App, Endpoint};
-use mcp_sansio::server::RpcError;
 
 impl Endpoint<'_> {
     /// Begins an end in order. Requests in flight may finish; when they had enough time, call
@@ -46,10 +38,4 @@ impl Endpoint<'_> {
     pub const fn is_draining(&self) -> bool {
         self.draining
     }
-}
-
-/// Refuses a request because the server ends. Its client may find another one at the same address.
-pub(crate) fn going_away<'r>(envelope: Option<&Envelope<'_>>, body: &mut dyn Out) -> EndpointResponse<'r> {
-    let why = RpcError::new(code::INTERNAL, "The server is going away");
-    abandon_request(body, 503, envelope.and_then(|envelope| id_of(&envelope.shape())), &why)
 }

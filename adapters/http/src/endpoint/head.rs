@@ -1,7 +1,7 @@
 //! The head of a request as the protocol sees it, and the head of a response.
 
 use super::ids::{Principal, SessionId, StreamId};
-use super::media::Accept;
+use super::media::{Accept, is_json};
 use crate::names::{Known, same_name};
 
 /// The headers of a request.
@@ -376,3 +376,14 @@ pub const STREAM_HEADERS: [(&str, &str); 3] =
 /// gets exactly the headers that it asks for.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";
+
+/// Returns why the body of a request cannot be read, if its head says so: a media type other than JSON, or a content coding
+/// ([RFC 9110, section 15.5.16](https://www.rfc-editor.org/rfc/rfc9110#section-15.5.16)).
+pub(crate) fn unsupported(head: &RequestHead<'_>) -> Option<&'static str> {
+    let coding = head.fields.get(Known::ContentEncoding);
+    if coding.differs() || coding.first().is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        return Some("Content-Encoding is not identity");
+    }
+    let is_json = is_json(head.fields.get(Known::ContentType).first());
+    (!is_json).then_some("Content-Type is not application/json")
+}

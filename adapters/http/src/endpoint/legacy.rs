@@ -10,13 +10,12 @@ use mcp_sansio::server::IncomingRequest;
 use mcp_sansio::sink::Out;
 
 use super::config::same_path;
-#[cfg(feature = "alloc")]
-use super::drain::going_away;
 use super::events::{EventId, StreamOut};
 use super::exchange::{Message, origin_of};
-use super::head::{EndpointResponse, RequestHead, ResponseBody};
+use super::head::{EndpointResponse, RequestHead, ResponseBody, unsupported};
 use super::ids::{SessionId, StreamId};
-use super::media::unsupported;
+#[cfg(feature = "alloc")]
+use super::refusal::going_away;
 use super::refusal::refuse;
 #[cfg(feature = "alloc")]
 use super::request::is_request;

@@ -2,9 +2,6 @@
 
 use memchr::memchr;
 
-use super::head::RequestHead;
-use crate::names::Known;
-
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENTS: &str = "text/event-stream";
 
@@ -97,19 +94,8 @@ impl Accept {
     }
 }
 
-/// Returns why the body of a request cannot be read, if its head says so: a media type other than JSON, or a content coding
-/// ([RFC 9110, section 15.5.16](https://www.rfc-editor.org/rfc/rfc9110#section-15.5.16)).
-pub(crate) fn unsupported(head: &RequestHead<'_>) -> Option<&'static str> {
-    let coding = head.fields.get(Known::ContentEncoding);
-    if coding.differs() || coding.first().is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
-        return Some("Content-Encoding is not identity");
-    }
-    let is_json = is_json(head.fields.get(Known::ContentType).first());
-    (!is_json).then_some("Content-Type is not application/json")
-}
-
 /// Returns `true` if a `Content-Type` is JSON.
-fn is_json(content_type: Option<&[u8]>) -> bool {
+pub(super) fn is_json(content_type: Option<&[u8]>) -> bool {
     content_type.is_some_and(|kind| {
         kind == JSON.as_bytes() || cut(kind, b';').0.trim_ascii().eq_ignore_ascii_case(JSON.as_bytes())
     })

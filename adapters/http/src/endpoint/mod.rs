@@ -28,6 +28,8 @@ mod drain;
 mod events;
 mod exchange;
 mod expiry;
+#[cfg(feature = "resource-server")]
+mod extra_headers;
 mod fleet;
 mod head;
 mod header_check;
@@ -49,10 +51,12 @@ mod share;
 mod stream;
 
 #[cfg(feature = "resource-server")]
-pub use authorize::{ExtraHeaders, GRANT_HEADERS, Grant, MessageAccess, REFUSAL_HEADERS, Refusal};
+pub use authorize::{Grant, MessageAccess, Refusal};
 #[cfg(feature = "alloc")]
 pub use config::EndpointLimits;
 pub use config::{EndpointConfig, StreamPolicy};
+#[cfg(feature = "resource-server")]
+pub use extra_headers::{ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
 pub use fleet::Fleet;
 pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
 pub(crate) use head::{Field, Fields};

@@ -2,6 +2,9 @@
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::code;
+#[cfg(feature = "alloc")]
+use mcp_sansio::rpc::Envelope;
+use mcp_sansio::rpc::MessageShape;
 use mcp_sansio::server::{RpcError, write_error};
 use mcp_sansio::sink::Out;
 
@@ -9,11 +12,11 @@ use super::head::{EndpointResponse, ResponseBody};
 
 /// Answers an HTTP error, with a JSON-RPC error without `id` as its text.
 pub(crate) fn refuse<'r>(body: &mut dyn Out, status: u16, code: i32, message: &str) -> EndpointResponse<'r> {
-    abandon_request(body, status, None, &RpcError::new(code, message))
+    refuse_request(body, status, None, &RpcError::new(code, message))
 }
 
 /// Does the same as [`refuse`], with the `id` of the refused request if it is known.
-pub(crate) fn abandon_request<'r>(
+pub(crate) fn refuse_request<'r>(
     body: &mut dyn Out,
     status: u16,
     id: Option<Raw<'_>>,
@@ -28,4 +31,20 @@ pub(crate) fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Endpoi
     let mut response = refuse(body, 405, code::INVALID_REQUEST, "Method not allowed");
     response.allow = Some(allow);
     response
+}
+
+/// Refuses a request because the server ends. Its client may find another one at the same address.
+#[cfg(feature = "alloc")]
+pub(crate) fn going_away<'r>(envelope: Option<&Envelope<'_>>, body: &mut dyn Out) -> EndpointResponse<'r> {
+    let why = RpcError::new(code::INTERNAL, "The server is going away");
+    refuse_request(body, 503, envelope.and_then(|envelope| id_of(&envelope.shape())), &why)
+}
+
+/// Returns the `id` of a message, if it can be one of a request.
+pub(crate) fn id_of<'e>(shape: &MessageShape<'e>) -> Option<Raw<'e>> {
+    match *shape {
+        MessageShape::Request { id, .. } => Some(id),
+        MessageShape::Invalid { id } => id,
+        _ => None,
+    }
 }

@@ -12,16 +12,15 @@ use mcp_sansio::sink::Out;
 #[cfg(feature = "resource-server")]
 use super::authorize::Judged;
 use super::config::same_path;
-#[cfg(feature = "alloc")]
-use super::drain::going_away;
-use super::head::{Admission, EndpointResponse, RequestHead};
+use super::head::{Admission, EndpointResponse, RequestHead, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
 #[cfg(not(feature = "resource-server"))]
 use super::ids::Principal;
-use super::media::unsupported;
 use super::metadata::{is_metadata, serve_metadata};
-use super::refusal::{abandon_request, not_allowed, refuse};
+#[cfg(feature = "alloc")]
+use super::refusal::going_away;
+use super::refusal::{id_of, not_allowed, refuse, refuse_request};
 use super::{Access, App, Endpoint};
 use crate::names::Known;
 
@@ -275,7 +274,7 @@ impl Endpoint<'_> {
         let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method());
         let mut buffer = None;
         if let Err(failure) = check_version(version, served, head, (&request, method), &mut buffer) {
-            return abandon_request(body, 400, id_of(&shape), &failure);
+            return refuse_request(body, 400, id_of(&shape), &failure);
         }
         if !is_acceptable(&shape, request.envelope()) {
             return refuse(body, 400, code::INVALID_REQUEST, "Invalid request: neither a notification nor a response");
@@ -340,15 +339,6 @@ enum EndpointPath {
     Old,
     /// The path to which clients of 2024-11-05 post.
     OldPost,
-}
-
-/// Returns the `id` of a message, if it can be one of a request.
-pub(crate) fn id_of<'e>(shape: &MessageShape<'e>) -> Option<Raw<'e>> {
-    match *shape {
-        MessageShape::Request { id, .. } => Some(id),
-        MessageShape::Invalid { id } => id,
-        _ => None,
-    }
 }
 
 #[cfg(feature = "alloc")]
