@@ -21,7 +21,7 @@ use crate::frame::{LineBuffer, LineStatus};
 use crate::server::{
     Millis, NotifyStatus, Progress, PullStatus, RequestToken, RespondError, Server, ServerChange, ServerId, WINDOWS,
 };
-use crate::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource, Service};
+use crate::service::{Dispatched, HandlerResult, LateRequest, Service};
 use crate::sink::{FullError, LineSink, Out, Storage};
 
 /// The route of all requests of a line.
@@ -173,76 +173,18 @@ impl<'m, O: Out> LineServer<'m, O> {
         }
     }
 
-    /// Answers a `tools/call` that was put off, see [`Service::answer`].
+    /// Answers a request that was put off, see [`Service::answer`].
     ///
     /// # Errors
     /// As [`Service::answer`].
-    pub fn answer<S>(
+    pub fn answer<S, R: LateRequest>(
         &mut self,
         service: &Service<'_, S>,
         state: &mut S,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+        request: R,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<(), RespondError> {
-        service.answer(state, token, &mut self.server, &mut self.out, answer).map(drop)
-    }
-
-    /// Answers a `resources/read` that was put off, see [`Service::answer_read`].
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_read<S>(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        uri: &str,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        service.answer_read(state, token, uri, &mut self.server, &mut self.out, answer).map(drop)
-    }
-
-    /// Answers a `prompts/get` that was put off, see [`Service::answer_prompt`].
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_prompt<S>(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        service.answer_prompt(state, token, &mut self.server, &mut self.out, answer).map(drop)
-    }
-
-    /// Answers a `completion/complete` that was put off, see [`Service::answer_complete`].
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_complete<S>(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        value: &str,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        service.answer_complete(state, token, value, &mut self.server, &mut self.out, answer).map(drop)
-    }
-
-    /// Answers a request with a method of your own that was put off, see [`Service::answer_other`].
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_other<S>(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        service.answer_other(state, token, &mut self.server, &mut self.out, answer).map(drop)
+        service.answer(state, request, &mut self.server, &mut self.out, answer).map(drop)
     }
 
     /// Resumes a request that its handler has [suspended](crate::service::RequestContext::suspend). The next

@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20386,
-    "code lines, http": 13015,
-    "code lines, published": 56863,
-    "public functions": 1960,
-    "public types": 417,
+    "code lines, core": 20310,
+    "code lines, http": 12976,
+    "code lines, published": 56650,
+    "public functions": 1940,
+    "public types": 418,
     "feature entries": 65,
-    "cfgs": 773,
-    "tracked files": 2197,
-    "words for users": 40259,
+    "cfgs": 768,
+    "tracked files": 2196,
+    "words for users": 40254,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

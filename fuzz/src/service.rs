@@ -374,9 +374,9 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 session.progress(token, Progress::new(u.arbitrary::<u64>()?));
                 // Only the last of these fits the request.
                 let answered = match u.int_in_range(0..=7)? {
-                    0 => session.answer_read(&service, &mut state, token, "r://one", |_, read| read.text("at last")),
-                    1 => session.answer_prompt(&service, &mut state, token, |_, get| get.user("at last")),
-                    2 => session.answer_other(&service, &mut state, token, |_, other| other.decline()),
+                    0 => session.answer(&service, &mut state, token.as_read("r://one"), |_, read| read.text("at last")),
+                    1 => session.answer(&service, &mut state, token.as_prompt(), |_, get| get.user("at last")),
+                    2 => session.answer(&service, &mut state, token.as_custom(), |_, other| other.decline()),
                     3 => session.resume(token),
                     _ => session.answer(&service, &mut state, token, |_, call| call.text(&text)),
                 };

@@ -1,29 +1,13 @@
 //! Panics of handlers, contained by a function of the host: the core itself cannot catch them.
 
 use super::Service;
-use super::context::HandlerRun;
-use super::context::{AskVia, RequestContext};
-use super::linked::{CatchPanic, HandlerInput, Route, Target};
-use super::requests::Call;
+use super::context::{HandlerFailure, HandlerRun, RequestContext};
+use super::linked::CatchPanic;
 use crate::server::RpcError;
-use crate::sink::Mark;
+use crate::sink::{Mark, Out};
 
 /// The answer of a handler that has panicked.
 pub(super) const PANICKED: RpcError<'static> = RpcError::internal("The handler has panicked");
-
-/// Runs a handler with a copy of its context: `$run` is an expression with the context `$inner`.
-macro_rules! contained {
-    ($catch:expr, $context:ident, |$inner:ident| $run:expr) => {{
-        let mark = $context.out.mark();
-        let (mut inner, mut ran) = (Some($context.reborrow()), None);
-        ($catch)(&mut || ran = inner.take().map(|$inner| $run));
-        match ran {
-            Some(ran) => ran,
-            None => $context.panicked(mark),
-        }
-    }};
-}
-pub(crate) use contained;
 
 impl<S> Service<'_, S> {
     /// Contains panics: the request of a handler that panics is answered with error -32603, and the server goes on. Without
@@ -59,72 +43,26 @@ impl<S> Service<'_, S> {
     /// Runs a function of the program beside the handlers, such as the preparation of one that runs again. Returns whether it came
     /// to its end: `false` if it panicked and panics are [contained](Service::contain_panics).
     pub fn contained(&self, run: &mut dyn FnMut()) -> bool {
-        self.run_contained(run)
+        self.guard(run).is_some()
     }
 
-    /// Runs the handler of a request, and contains its panic. Apart from those that are not contained: there the context
-    /// would be a copy.
+    /// Runs a handler that may panic. Then it returns the mark where the handler began to write.
     #[inline(never)]
-    pub(crate) fn run_handler<'a>(
-        &'a self,
-        route: &Route<S>,
-        state: &mut S,
-        target: &Target<S>,
-        input: &HandlerInput<'a>,
-        Call { mut handling }: Call<'a>,
-    ) -> HandlerRun {
-        match self.routes.catch {
-            Some(catch) => {
-                contained!(catch, handling, |handling| { (route.call)(self, state, target, input, Call { handling }) })
-            }
-            None => (route.call)(self, state, target, input, Call { handling }),
-        }
+    pub(crate) fn run_guarded<'a>(
+        &self,
+        handling: RequestContext<'a>,
+        run: impl FnOnce(RequestContext<'a>) -> HandlerRun,
+    ) -> Result<HandlerRun, Mark> {
+        let mark = handling.out.mark();
+        self.guard(|| run(handling)).ok_or(mark)
     }
 }
 
-impl RequestContext<'_> {
-    /// Returns a context of the same request, for a handler that may not come back.
-    pub(crate) fn reborrow(&mut self) -> RequestContext<'_> {
-        RequestContext {
-            about: self.about,
-            out: &mut *self.out,
-            slot: &mut *self.slot,
-            token: self.token,
-            server: self.server,
-            params: self.params,
-            members: self.members,
-            state: self.state,
-            scratch: &mut *self.scratch,
-            sealing: &mut *self.sealing,
-            ask: match &mut self.ask {
-                AskVia::Travels { responses, keep, again } => {
-                    AskVia::Travels { responses: *responses, keep: &mut **keep, again: *again }
-                }
-                AskVia::Stays { live, keep, has_slot, next_id } => {
-                    AskVia::Stays { live: live.clone(), keep: &mut **keep, has_slot: *has_slot, next_id: *next_id }
-                }
-                AskVia::Closed => AskVia::Closed,
-            },
-            seal: self.seal,
-            principal: self.principal,
-            session_level: self.session_level,
-            now: self.now,
-            ask_timeout: self.ask_timeout,
-            reserve: self.reserve,
-            result_meta: self.result_meta,
-            #[cfg(feature = "windows")]
-            sourced: self.sourced,
-            #[cfg(feature = "windows")]
-            crowded: self.crowded,
-            published: self.published.as_deref_mut(),
-            settled: self.settled,
-        }
-    }
-
-    /// Answers for a handler that has panicked; `mark` is the place where it began to write.
-    pub(crate) fn panicked(&mut self, mark: Mark) -> HandlerRun {
-        self.out.roll_back(mark);
-        let outcome = self.fail(&PANICKED);
-        self.ran(outcome)
+impl HandlerRun {
+    /// Takes back what a handler has written that has panicked. Its request is answered with an error.
+    #[cold]
+    pub(crate) fn panicked(out: &mut dyn Out, mark: Mark) -> HandlerRun {
+        out.roll_back(mark);
+        HandlerRun { outcome: Err(HandlerFailure::Fail(PANICKED)), drafted: 0 }
     }
 }

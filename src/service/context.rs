@@ -372,13 +372,10 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Puts the answer off. Keep the token, return the result, and answer later by the method for the request:
-    /// [`LineServer::answer`](crate::line_server::LineServer::answer) for a tool,
-    /// [`answer_read`](crate::line_server::LineServer::answer_read),
-    /// [`answer_prompt`](crate::line_server::LineServer::answer_prompt),
-    /// [`answer_complete`](crate::line_server::LineServer::answer_complete),
-    /// [`answer_other`](crate::line_server::LineServer::answer_other). The adapters have methods with these names. The method
-    /// for another request returns [`RespondError::WrongKind`](crate::server::RespondError::WrongKind).
+    /// Puts the answer off. Keep the token, return the result, and answer later:
+    /// [`LineServer::answer`](crate::line_server::LineServer::answer), and in the adapters the method of the same name. The
+    /// token stands for a `tools/call`, [`as_read`](RequestToken::as_read) and its like make other requests of it. An answer to
+    /// another request is refused with [`RespondError::WrongKind`](crate::server::RespondError::WrongKind).
     ///
     /// A late answer cannot [`ask`](RequestContext::ask) the client: [`suspend`](RequestContext::suspend) the request for that.
     ///
@@ -407,7 +404,7 @@ impl<'a> RequestContext<'a> {
     /// let token = waiting.take().unwrap();
     /// let wrong = session.answer(&service, &mut waiting, token, |_, call| call.text("sunny"));
     /// assert_eq!(wrong, Err(RespondError::WrongKind)); // a resource is read, no tool is called
-    /// session.answer_read(&service, &mut waiting, token, "weather://tomorrow", |_, read| read.text("sunny"))?;
+    /// session.answer(&service, &mut waiting, token.as_read("weather://tomorrow"), |_, read| read.text("sunny"))?;
     /// # assert!(core::str::from_utf8(session.pending()).unwrap().contains("sunny"));
     /// # Ok::<(), RespondError>(())
     /// ```

@@ -1,20 +1,19 @@
-//! Runs handlers again and late, and does what their outcome demands: the reply, the questions, the windows.
+//! Runs handlers again, and does what the outcome of a handler demands: the reply, the questions, the windows.
 
 use super::Service;
 use super::context::{AskVia, HandlerFailure, HandlerResult, HandlerRun, RequestContext, Settled, refuse};
 use super::definition::ResourceInfo;
-use super::linked::HandlerInput;
-use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
+use super::linked::{HandlerInput, run_handler};
+use super::requests::Call;
 use super::router::{Dispatched, MessageSource};
 use super::scratch::{Layout, SEALED};
-use crate::json::{Raw, Text};
+use crate::json::Raw;
 use crate::memory::records::RecordIter;
-use crate::protocol::Method;
 use crate::rpc::RequestMembers;
 use crate::server::ask::{PARAMS, PRINCIPAL, STATE};
 use crate::server::{
-    ASKS, Caching, MIN_ROOM, OVERLOADED, RequestSlot, RequestToken, RespondError, RpcError, Server, StreamedReply,
-    WINDOWS, respond_failure,
+    ASKS, Caching, MIN_ROOM, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamedReply, WINDOWS,
+    respond_failure,
 };
 use crate::sink::{FullError, Out};
 
@@ -87,11 +86,7 @@ impl<S> Service<'_, S> {
         };
         let principal = principal.or(origin.principal);
         let handling = RequestContext { params, members: &members, ask, principal, reserve, ..handling };
-        let mut ran = match () {
-            #[cfg(feature = "std")]
-            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &input, Call { handling }),
-            () => (route.call)(self, state, &target, &input, Call { handling }),
-        };
+        let mut ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)
@@ -189,154 +184,6 @@ impl RequestContext<'_> {
     /// Returns the outcome if the service has changed since its handler was found.
     pub(crate) fn ran_nothing(&self) -> HandlerRun {
         self.ran(Err(RpcError::method_not_found().into()))
-    }
-}
-
-impl<S> Service<'_, S> {
-    /// Answers a `tools/call` that was put off. `answer` gets a [`Call`] without arguments, which cannot ask: see
-    /// [`suspend`](RequestContext::suspend). If the answer does not fit, the request stays open, and `answer` may run again.
-    ///
-    /// Other requests: [`answer_read`](Service::answer_read), [`answer_prompt`](Service::answer_prompt),
-    /// [`answer_complete`](Service::answer_complete), [`answer_other`](Service::answer_other).
-    ///
-    /// # Errors
-    /// [`RespondError::Stale`] if the request was answered or cancelled; [`RespondError::WrongKind`] if its method is
-    /// another one: then `answer` has not run; the others if the answer does not fit.
-    pub fn answer(
-        &self,
-        state: &mut S,
-        token: RequestToken,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
-    ) -> Result<Dispatched, RespondError> {
-        self.answer_with(state, (token, Method::ToolsCall), server, out, "", |state, handling, _| {
-            Call { handling }.run(state, answer)
-        })
-    }
-
-    /// Answers a `resources/read` that was put off; see [`answer`](Service::answer). `uri` is the one that
-    /// [`ReadResource::uri`] returned.
-    ///
-    /// # Errors
-    /// As [`answer`](Service::answer).
-    pub fn answer_read(
-        &self,
-        state: &mut S,
-        token: RequestToken,
-        uri: &str,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Result<Dispatched, RespondError> {
-        self.answer_with(state, (token, Method::ResourcesRead), server, out, uri, |state, handling, uri| {
-            let index = usize::from(handling.slot.handler);
-            self.reading(handling, index, uri).run(state, answer)
-        })
-    }
-
-    /// Answers a `prompts/get` that was put off; see [`answer`](Service::answer).
-    ///
-    /// # Errors
-    /// As [`answer`](Service::answer).
-    pub fn answer_prompt(
-        &self,
-        state: &mut S,
-        token: RequestToken,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
-    ) -> Result<Dispatched, RespondError> {
-        self.answer_with(state, (token, Method::PromptsGet), server, out, "", |state, handling, _| {
-            let prompt = self.prompts.get(usize::from(handling.slot.handler));
-            GetPrompt { handling, description: prompt.map_or("", |prompt| prompt.info.description) }.run(state, answer)
-        })
-    }
-
-    /// Answers a `completion/complete` that was put off; see [`answer`](Service::answer). `value` is the one that
-    /// [`Complete::value`] returned, for [`Complete::matching`].
-    ///
-    /// # Errors
-    /// As [`answer`](Service::answer).
-    pub fn answer_complete(
-        &self,
-        state: &mut S,
-        token: RequestToken,
-        value: &str,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
-    ) -> Result<Dispatched, RespondError> {
-        self.answer_with(state, (token, Method::Complete), server, out, value, |state, handling, value| {
-            Complete { handling, argument: Text::from_raw(b""), value, context: None }.run(state, answer)
-        })
-    }
-
-    /// Answers a request with a method of your own that was put off; see [`answer`](Service::answer).
-    ///
-    /// # Errors
-    /// As [`answer`](Service::answer).
-    pub fn answer_other(
-        &self,
-        state: &mut S,
-        token: RequestToken,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
-    ) -> Result<Dispatched, RespondError> {
-        self.answer_with(state, (token, Method::Other), server, out, "", |state, handling, _| {
-            CustomRequest {
-                handling,
-                method: Text::from_raw(b""),
-                #[cfg(feature = "extensions")]
-                caching: None,
-            }
-            .run(state, answer)
-        })
-    }
-
-    fn answer_with(
-        &self,
-        state: &mut S,
-        (token, method): (RequestToken, Method),
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-        text: &str,
-        answer: impl for<'h> FnOnce(&mut S, RequestContext<'h>, &'h str) -> HandlerRun,
-    ) -> Result<Dispatched, RespondError> {
-        let slot = server.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
-        if slot.method != method {
-            return Err(RespondError::WrongKind);
-        }
-        if out.held() {
-            return Err(RespondError::FullNow);
-        }
-        #[cfg(feature = "windows")]
-        let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
-        let empty = out.mark().at() == 0;
-        let input = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
-        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
-            return Err(RespondError::Stale);
-        };
-        #[cfg(feature = "windows")]
-        let handling = RequestContext { sourced, ..handling };
-        #[cfg(feature = "std")]
-        let ran = match self.routes.catch {
-            Some(catch) => {
-                let (mut handling, mut answer) = (handling, Some(answer));
-                super::contain::contained!(catch, handling, |handling| match answer.take() {
-                    Some(answer) => answer(state, handling, text),
-                    None => handling.ran_nothing(),
-                })
-            }
-            None => answer(state, handling, text),
-        };
-        #[cfg(not(feature = "std"))]
-        let ran = answer(state, handling, text);
-        match ran.outcome {
-            Err(HandlerFailure::TooLarge) => Err(if empty { RespondError::FullNever } else { RespondError::FullNow }),
-            _ => self.settle(state, token, ran, server, out).map_err(RespondError::from),
-        }
     }
 }
 

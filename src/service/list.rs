@@ -25,10 +25,9 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         #[cfg(feature = "std")]
-        if let Some(catch) = self.routes.catch {
+        if self.routes.catch.is_some() {
             let mark = out.mark();
-            let mut listed = None;
-            catch(&mut || listed = Some(self.list(state, token, request, server, out)));
+            let listed = self.guard(|| self.list(state, token, request, server, out));
             return listed.unwrap_or_else(|| {
                 out.roll_back(mark);
                 fail(server, token, &super::contain::PANICKED, out)

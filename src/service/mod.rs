@@ -104,6 +104,7 @@ pub mod extension;
 #[cfg(feature = "ask")]
 mod input_request;
 mod invoke;
+mod late;
 mod linked;
 mod list;
 mod requests;
@@ -129,6 +130,7 @@ pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicToo
 pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
+pub use late::{Late, LateRequest};
 #[cfg(feature = "std")]
 pub use linked::CatchPanic;
 pub use requests::{

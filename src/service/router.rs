@@ -10,7 +10,7 @@
 //!    copies of arguments in the transport; then `requestState`, by its seal.
 
 use super::context::{AskVia, RequestContext, are_responses};
-use super::linked::{HandlerInput, Route, Target};
+use super::linked::{HandlerInput, Route, Target, run_handler};
 use super::requests::Call;
 use super::requests::Completer;
 use super::scratch::Layout;
@@ -142,11 +142,8 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
-        let has_resource = |uri: &Text<'_>| {
-            let mut found = false;
-            self.run_contained(|| found = self.find_resource(&*state, uri).is_some());
-            found
-        };
+        let has_resource =
+            |uri: &Text<'_>| self.guard(|| self.find_resource(&*state, uri).is_some()).unwrap_or_default();
         #[cfg(feature = "extensions")]
         let listening = super::extension::Listening {
             service: self,
@@ -206,11 +203,7 @@ impl<S> Service<'_, S> {
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
         let handling = RequestContext { ask, principal: origin.principal, reserve, ..handling };
-        let ran = match () {
-            #[cfg(feature = "std")]
-            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &input, Call { handling }),
-            () => (route.call)(self, state, &target, &input, Call { handling }),
-        };
+        let ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
     }
@@ -255,10 +248,9 @@ impl<S> Service<'_, S> {
             _ => RpcError::method_not_found(),
         })?;
         #[cfg(feature = "std")]
-        if let Some(catch) = self.routes.catch {
-            let mut target = None;
-            catch(&mut || target = Some((route.find)(self, state, checks, slot, input)));
-            return Ok((route, target.unwrap_or(Err(super::contain::PANICKED))?));
+        if self.routes.catch.is_some() {
+            let found = self.guard(|| (route.find)(self, state, checks, slot, input));
+            return Ok((route, found.unwrap_or(Err(super::contain::PANICKED))?));
         }
         Ok((route, (route.find)(self, state, checks, slot, input)?))
     }
@@ -280,15 +272,15 @@ impl<S> Service<'_, S> {
                 if let Some(notified) = self.notified {
                     let (server, scope) = (server.id(), server.scope());
                     let notification = NotificationContext { method, params, server, scope, principal };
-                    self.run_contained(|| notified(state, &notification));
+                    self.guard(|| notified(state, &notification));
                 }
             }
             Some(ServerEvent::Cancelled { token }) => {
                 if let Some((reasons, reason)) = self.reasons.zip(request.reason()) {
-                    self.run_contained(|| reasons(state, token, &reason));
+                    self.guard(|| reasons(state, token, &reason));
                 }
                 if let Some(cancelled) = self.cancelled {
-                    self.run_contained(|| cancelled(state, token));
+                    self.guard(|| cancelled(state, token));
                 }
             }
             // The guard lets the compiler leave out the code of batches if no served revision has them.
@@ -305,7 +297,7 @@ impl<S> Service<'_, S> {
         let Some(_) = server.slot(token) else { return };
         server.forget(token);
         if let Some(cancelled) = self.cancelled {
-            self.run_contained(|| cancelled(state, token));
+            self.guard(|| cancelled(state, token));
         }
     }
 

@@ -49,9 +49,8 @@ impl<S> Service<'_, S> {
         let StreamBody::Content { index, key, pull } = large.what else { return true };
         if large.piece == 0 {
             let mut give = |at, bytes: &mut [u8]| {
-                let mut given = Err(SourceError);
-                self.run_contained(|| given = source(state, key, at, bytes));
-                given.map_err(|_| ())
+                let given = self.guard(|| source(state, key, at, bytes));
+                given.unwrap_or(Err(SourceError)).map_err(|_| ())
             };
             if !large.broken && !pull(&mut give, large, out) {
                 return false;

@@ -17,6 +17,7 @@ use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{ClientHandler, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::server::RequestToken;
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::client::{Client, ClientEvent, ClientHandle, Http, HttpOptions, Ignore, Transport};
 use mcp_sansio_blocking::http::{HttpServer, Stopper};
@@ -247,12 +248,12 @@ fn a_slow_writer_has_everything_when_the_server_has_ended() {
     assert!(closed.load(Ordering::Relaxed));
 }
 
-fn wait(tokens: &mut Vec<mcp_sansio::server::RequestToken>, call: &mut Call<'_>) -> HandlerResult {
+fn wait(tokens: &mut Vec<RequestToken>, call: &mut Call<'_>) -> HandlerResult {
     let (token, later) = call.later();
     tokens.push(token);
     later
 }
-static LATE: [Tool<Vec<mcp_sansio::server::RequestToken>>; 1] = [Tool::new("wait", "Answers later", wait)];
+static LATE: [Tool<Vec<RequestToken>>; 1] = [Tool::new("wait", "Answers later", wait)];
 
 /// A reader that has no descriptor: requests that are all there at once. The answers come before `serve` returns, also
 /// late ones.
@@ -283,7 +284,7 @@ fn pipelined_requests_of_any_reader() {
     let service = Service::new("late", "1").tools(&LATE);
     let mut tokens = Vec::new();
     let server = server.tick(|app, endpoint, now| {
-        for token in std::mem::take(app.state) {
+        for token in std::mem::take::<Vec<RequestToken>>(app.state) {
             endpoint.answer(app, token, |_, call| call.text("at last")).unwrap();
         }
         Some(now + 5)

@@ -242,7 +242,7 @@ fn changes_and_reads_come_late_too() {
     assert_eq!(server.hear()["params"]["uri"], "late://it");
     server.request(2, "resources/read", json!({"uri": "late://it"}));
     let token = server.tokens.recv_timeout(Duration::from_secs(20)).unwrap();
-    server.late.answer_read(token, "late://it", |_, read| read.text("here")).unwrap();
+    server.late.answer(token.as_read("late://it"), |_, read| read.text("here")).unwrap();
     assert_eq!(server.hear()["result"]["contents"][0]["text"], "here");
 }
 
@@ -251,7 +251,7 @@ fn changes_and_reads_come_late_too() {
 fn an_answer_of_another_kind_is_an_error() {
     let mut server = start(|serve| serve);
     let token = server.call(1, "later");
-    server.late.answer_read(token, "late://it", |_, read| read.text("no")).unwrap();
+    server.late.answer(token.as_read("late://it"), |_, read| read.text("no")).unwrap();
     assert_eq!(server.hear()["error"]["code"], -32603);
 }
 

@@ -69,10 +69,11 @@ impl<S: 'static> LastStates for FleetTasks<S> {
             let token = wanted.token();
             let _ = match kept {
                 Kept::Unknown => late.fail(token, &AWAY),
-                Kept::Nothing => late.answer_other(token, move |_, request| wanted.answer(None, request)),
-                Kept::State { user, task, is_left } if is_left || wanted.has_ended(&task) => {
-                    late.answer_other(token, move |_, request| wanted.answer(Some((user.as_deref(), &task)), request))
-                }
+                Kept::Nothing => late.answer(token.as_custom(), move |_, request| wanted.answer(None, request)),
+                Kept::State { user, task, is_left } if is_left || wanted.has_ended(&task) => late
+                    .answer(token.as_custom(), move |_, request| {
+                        wanted.answer(Some((user.as_deref(), &task)), request)
+                    }),
                 Kept::State { .. } => late.fail(token, &AWAY),
             };
         };

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Millis, OwnedServerChange, Progress, RequestToken, RespondError, RpcError, ServerChange};
-use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
+use mcp_sansio::server::{
+    Millis, OwnedServerChange, Progress, RequestToken, RespondError, RpcError, Server, ServerChange,
+};
+use mcp_sansio::service::{HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::Out;
 #[cfg(feature = "endpoint")]
 use mcp_sansio_http::endpoint::{App, Endpoint};
@@ -162,19 +164,17 @@ impl<S> Queue<S> {
     }
 }
 
-/// A function that answers a request, or prepares the state for its next run.
-#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
-enum Answer<S> {
-    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send>),
-    Read(String, Box<dyn FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send>),
-    Prompt(Box<dyn FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send>),
-    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send>),
-    Other(Box<dyn FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send>),
+/// Writes the answer to a request.
+type Write<S> =
+    Box<dyn FnOnce(&Service<'_, S>, &mut S, &mut Server<'_>, &mut dyn Out) -> Result<(), RespondError> + Send>;
+
+enum Answer<S: 'static> {
+    Write(Write<S>),
+    /// Prepares the state for the next run of the handler.
     Resume(Box<dyn FnOnce(&mut S) + Send>),
-    Fail(i32, String),
 }
 
-enum LateMessage<S> {
+enum LateMessage<S: 'static> {
     Progress { token: RequestToken, progress: Progress<'static>, message: Option<String> },
     Log { token: Option<RequestToken>, level: LoggingLevel, message: LogMessage },
     Change(OwnedServerChange),
@@ -200,70 +200,20 @@ impl<S> LateMessage<S> {
 pub struct LateSender<S: 'static>(Arc<Shared<S>>);
 
 impl<S: 'static> LateSender<S> {
-    /// Answers a `tools/call` that was put off. `answer` runs on the side of the server, with the state of the handlers;
-    /// it does not run if the request was cancelled meanwhile. If the token belongs to a request of another method,
-    /// that request is answered with error -32603.
+    /// Answers a request that was put off: a `tools/call` by its token, others by [`RequestToken::as_read`] and its like.
+    /// `answer` runs on the side of the server, with the state of the handlers; it does not run if the request was cancelled
+    /// meanwhile. If the token belongs to a request of another method, that request is answered with error -32603.
     ///
     /// # Errors
     /// [`LateSendError::Ended`]
-    pub fn answer(
+    pub fn answer<R: LateRequest + Send + 'static>(
         &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send + 'static,
+        request: R,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult + Send + 'static,
     ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Call(Box::new(answer)))
-    }
-
-    /// Answers a `resources/read` that was put off, at the URI that [`ReadResource::uri`] gave; see
-    /// [`answer`](LateSender::answer).
-    ///
-    /// # Errors
-    /// [`LateSendError::Ended`]
-    pub fn answer_read(
-        &self,
-        token: RequestToken,
-        uri: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send + 'static,
-    ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Read(uri.into(), Box::new(answer)))
-    }
-
-    /// Answers a `prompts/get` that was put off; see [`answer`](LateSender::answer).
-    ///
-    /// # Errors
-    /// [`LateSendError::Ended`]
-    pub fn answer_prompt(
-        &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send + 'static,
-    ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Prompt(Box::new(answer)))
-    }
-
-    /// Answers a `completion/complete` that was put off, for the value that [`Complete::value`] gave; see
-    /// [`answer`](LateSender::answer).
-    ///
-    /// # Errors
-    /// [`LateSendError::Ended`]
-    pub fn answer_complete(
-        &self,
-        token: RequestToken,
-        value: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send + 'static,
-    ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Complete(value.into(), Box::new(answer)))
-    }
-
-    /// Answers a request with a method of your own that was put off; see [`answer`](LateSender::answer).
-    ///
-    /// # Errors
-    /// [`LateSendError::Ended`]
-    pub fn answer_other(
-        &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send + 'static,
-    ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Other(Box::new(answer)))
+        self.write(request.token(), |service, state, server, out| {
+            service.answer(state, request, server, out, answer).map(drop)
+        })
     }
 
     /// Resumes a request that its handler has [suspended](mcp_sansio::service::RequestContext::suspend). `prepare` puts its
@@ -308,16 +258,17 @@ impl<S: 'static> LateSender<S> {
         token: RequestToken,
         prepare: impl FnOnce(&mut S) + Send + 'static,
     ) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Resume(Box::new(prepare)))
+        self.0.send(LateMessage::Answer(token, Answer::Resume(Box::new(prepare))))
     }
 
     /// Answers a request of any method that was put off with a JSON-RPC error. What a model should read is a result of the
-    /// tool: [`answer`](LateSender::answer) with [`Call::error`].
+    /// tool: [`answer`](LateSender::answer) with [`Call::error`](mcp_sansio::service::Call::error).
     ///
     /// # Errors
     /// [`LateSendError::Ended`]
     pub fn fail(&self, token: RequestToken, failure: &RpcError<'_>) -> Result<(), LateSendError> {
-        self.send_answer(token, Answer::Fail(failure.code, failure.message.to_owned()))
+        let (code, message) = (failure.code, failure.message.to_owned());
+        self.write(token, move |_, _, server, out| server.fail(token, &RpcError::new(code, &message), out))
     }
 
     /// Sends `notifications/progress` for a request, if its client asked for
@@ -429,8 +380,14 @@ impl<S: 'static> LateSender<S> {
         }
     }
 
-    fn send_answer(&self, token: RequestToken, answer: Answer<S>) -> Result<(), LateSendError> {
-        self.0.send(LateMessage::Answer(token, answer))
+    fn write(
+        &self,
+        token: RequestToken,
+        write: impl FnOnce(&Service<'_, S>, &mut S, &mut Server<'_>, &mut dyn Out) -> Result<(), RespondError>
+        + Send
+        + 'static,
+    ) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Answer(token, Answer::Write(Box::new(write))))
     }
 }
 
@@ -624,11 +581,10 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         answer: LateAnswer<S>,
     ) -> Result<(), RespondError> {
         match answer.0 {
-            Answer::Call(answer) => self.answer(service, state, token, answer),
-            Answer::Read(uri, answer) => self.answer_read(service, state, token, &uri, answer),
-            Answer::Prompt(answer) => self.answer_prompt(service, state, token, answer),
-            Answer::Complete(value, answer) => self.answer_complete(service, state, token, &value, answer),
-            Answer::Other(answer) => self.answer_other(service, state, token, answer),
+            Answer::Write(write) => {
+                let (server, out) = self.parts();
+                write(service, state, server, out)
+            }
             Answer::Resume(prepare) if self.server().is_suspended(token) => {
                 if prepared(service, state, prepare) {
                     return self.resume(token);
@@ -637,10 +593,6 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
                 Ok(())
             }
             Answer::Resume(_) => Err(RespondError::WrongKind),
-            Answer::Fail(code, message) => {
-                LateTarget::<S>::fail(self, token, &RpcError::new(code, &message));
-                Ok(())
-            }
         }
     }
 
@@ -685,26 +637,19 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         token: RequestToken,
         answer: LateAnswer<S>,
     ) -> Result<(), RespondError> {
-        let app = &mut App::new(service, state);
         match answer.0 {
-            Answer::Call(answer) => self.answer(app, token, answer),
-            Answer::Read(uri, answer) => self.answer_read(app, token, &uri, answer),
-            Answer::Prompt(answer) => self.answer_prompt(app, token, answer),
-            Answer::Complete(value, answer) => self.answer_complete(app, token, &value, answer),
-            Answer::Other(answer) => self.answer_other(app, token, answer),
+            Answer::Write(write) => self
+                .with_stream_of(token, |server, out| write(service, state, server, out))
+                .unwrap_or(Err(RespondError::Stale)),
             // The handler runs at once, so the state must be prepared before.
             Answer::Resume(prepare) if self.is_suspended(token) => {
-                if prepared(app.service, app.state, prepare) {
-                    return self.resume(app, token);
+                if prepared(service, state, prepare) {
+                    return self.resume(&mut App::new(service, state), token);
                 }
                 LateTarget::<S>::fail(self, token, &UNPREPARED);
                 Ok(())
             }
             Answer::Resume(_) => Err(RespondError::WrongKind),
-            Answer::Fail(code, message) => {
-                LateTarget::<S>::fail(self, token, &RpcError::new(code, &message));
-                Ok(())
-            }
         }
     }
 
@@ -801,7 +746,7 @@ mod tests {
     use super::*;
     use crate::testing::Conversation;
     use mcp_sansio::revision::Revision;
-    use mcp_sansio::service::Tool;
+    use mcp_sansio::service::{CustomRequest, Tool};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -858,16 +803,11 @@ mod tests {
             answer: LateAnswer<u32>,
         ) -> Result<(), RespondError> {
             self.said.push(match answer.0 {
-                Answer::Call(_) => "call".into(),
-                Answer::Read(uri, _) => format!("read {uri}"),
-                Answer::Prompt(_) => "prompt".into(),
-                Answer::Complete(value, _) => format!("complete {value}"),
-                Answer::Other(_) => "other".into(),
+                Answer::Write(_) => "answer".into(),
                 Answer::Resume(prepare) => {
                     prepare(state);
                     format!("resume {state}")
                 }
-                Answer::Fail(code, message) => format!("fail {code} {message}"),
             });
             self.outcome.map_or(Ok(()), Err)
         }
@@ -932,10 +872,7 @@ mod tests {
         late.publish(ServerChange::Resource("late://it")).unwrap();
         late.decided().unwrap();
         late.answer(token, |_, call| call.text("")).unwrap();
-        late.answer_read(token, "late://it", |_, read| read.text("")).unwrap();
-        late.answer_prompt(token, |_, get| get.user("")).unwrap();
-        late.answer_complete(token, "value", |_, complete| complete.matching([""])).unwrap();
-        late.answer_other(token, |_, other| other.result(mcp_sansio::json::Raw::constant("{}"))).unwrap();
+        late.answer(token.as_read("late://it"), |_, read| read.text("")).unwrap();
         late.resume(token, |state| *state = 7).unwrap();
         late.fail(token, &RpcError::new(-31000, "no")).unwrap();
         assert!(!receiver.is_empty());
@@ -951,13 +888,10 @@ mod tests {
             "log true Debug Some(\"db\") {\"n\":[1]}",
             "log false Debug Some(\"db\") {\"n\":[1]}",
             &format!("{:?}", ServerChange::Resource("late://it")),
-            "call",
-            "read late://it",
-            "prompt",
-            "complete value",
-            "other",
+            "answer",
+            "answer",
             "resume 7",
-            "fail -31000 no",
+            "answer",
         ];
         assert_eq!(give(&mut receiver, &mut target), (false, expected.map(str::to_owned).to_vec()));
         assert!(receiver.is_empty() && receiver.take_decided() && !receiver.take_decided());
@@ -996,7 +930,7 @@ mod tests {
         target.crowded = false;
         assert_eq!(
             give(&mut receiver, &mut target),
-            (false, vec!["call".into(), "log false Info None \"second\"".into()])
+            (false, vec!["answer".into(), "log false Info None \"second\"".into()])
         );
         assert!(receiver.is_empty());
     }
@@ -1014,7 +948,7 @@ mod tests {
             let mut target = Seen { outcome: Some(outcome), ..Seen::default() };
             late.answer(token, |_, call| call.text("")).unwrap();
             let failure = failure.map(|failure| format!("failed {} {}", failure.code, failure.message));
-            let said: Vec<_> = [Some("call".into()), failure].into_iter().flatten().collect();
+            let said: Vec<_> = [Some("answer".into()), failure].into_iter().flatten().collect();
             assert_eq!(give(&mut receiver, &mut target), (false, said), "{outcome:?}");
         }
     }
@@ -1196,8 +1130,8 @@ mod tests {
             late.resume(token, |_| panic!("it must not run")).unwrap();
             assert!(one(talk).contains(WRONG_KIND.message));
             assert!(talk.request("demo/other", &none).is_pending());
-            late.answer_other(talk.state()[1], |_, other| other.result(mcp_sansio::json::Raw::constant(r#"{"a":1}"#)))
-                .unwrap();
+            let other = talk.state()[1].as_custom();
+            late.answer(other, |_, other| other.result(mcp_sansio::json::Raw::constant(r#"{"a":1}"#))).unwrap();
             assert!(one(talk).contains(r#""a":1"#));
             assert!(talk.call("later", &none).is_pending());
             late.fail(talk.state()[2], &RpcError::new(-31000, "no")).unwrap();

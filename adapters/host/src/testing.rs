@@ -37,7 +37,7 @@ use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{MessageLimits, Millis, NotifyStatus, Progress, RequestToken, RespondError, ServerChange};
-use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
+use mcp_sansio::service::{HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::LineSink;
 
 use crate::LateReceiver;
@@ -341,70 +341,16 @@ impl<'s, S> Conversation<'s, S> {
         self.heard()
     }
 
-    /// Answers a `tools/call` that was put off. Returns the lines that the server sends.
+    /// Answers a request that was put off. Returns the lines that the server sends.
     ///
     /// # Errors
     /// As [`Service::answer`].
-    pub fn answer(
+    pub fn answer<R: LateRequest>(
         &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+        request: R,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
-        self.session.answer(self.service, &mut self.state, token, answer)?;
-        Ok(self.heard())
-    }
-
-    /// Answers a `resources/read` that was put off. Returns the lines that the server sends.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_read(
-        &mut self,
-        token: RequestToken,
-        uri: &str,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Result<Vec<String>, RespondError> {
-        self.session.answer_read(self.service, &mut self.state, token, uri, answer)?;
-        Ok(self.heard())
-    }
-
-    /// Answers a `prompts/get` that was put off. Returns the lines that the server sends.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_prompt(
-        &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
-    ) -> Result<Vec<String>, RespondError> {
-        self.session.answer_prompt(self.service, &mut self.state, token, answer)?;
-        Ok(self.heard())
-    }
-
-    /// Answers a `completion/complete` that was put off. Returns the lines that the server sends.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_complete(
-        &mut self,
-        token: RequestToken,
-        value: &str,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
-    ) -> Result<Vec<String>, RespondError> {
-        self.session.answer_complete(self.service, &mut self.state, token, value, answer)?;
-        Ok(self.heard())
-    }
-
-    /// Answers a request with a method of your own that was put off. Returns the lines that the server sends.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_other(
-        &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
-    ) -> Result<Vec<String>, RespondError> {
-        self.session.answer_other(self.service, &mut self.state, token, answer)?;
+        self.session.answer(self.service, &mut self.state, request, answer)?;
         Ok(self.heard())
     }
 
@@ -627,66 +573,16 @@ impl<'p, S> ClientServerPair<'p, S> {
         self.server.progress(token, progress)
     }
 
-    /// Answers a `tools/call` that was put off.
+    /// Answers a request that was put off.
     ///
     /// # Errors
     /// As [`Service::answer`].
-    pub fn answer(
+    pub fn answer<R: LateRequest>(
         &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+        request: R,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<(), RespondError> {
-        self.server.answer(self.service, &mut self.state, token, answer)
-    }
-
-    /// Answers a `resources/read` that was put off.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_read(
-        &mut self,
-        token: RequestToken,
-        uri: &str,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.server.answer_read(self.service, &mut self.state, token, uri, answer)
-    }
-
-    /// Answers a `prompts/get` that was put off.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_prompt(
-        &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.server.answer_prompt(self.service, &mut self.state, token, answer)
-    }
-
-    /// Answers a `completion/complete` that was put off.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_complete(
-        &mut self,
-        token: RequestToken,
-        value: &str,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.server.answer_complete(self.service, &mut self.state, token, value, answer)
-    }
-
-    /// Answers a request with a method of your own that was put off.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer_other(
-        &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.server.answer_other(self.service, &mut self.state, token, answer)
+        self.server.answer(self.service, &mut self.state, request, answer)
     }
 
     /// Resumes a request that its handler has suspended.

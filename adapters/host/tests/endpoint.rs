@@ -147,7 +147,7 @@ fn an_endpoint_takes_each_message() {
     late.answer(token, |_, call| call.text("at last")).unwrap();
     assert_eq!(web.answer(stream)["result"]["content"][0]["text"], "at last");
     let (token, stream) = web.request("demo/other", "");
-    late.answer_other(token, |_, other| other.result(Raw::constant(r#"{"a":1}"#))).unwrap();
+    late.answer(token.as_custom(), |_, other| other.result(Raw::constant(r#"{"a":1}"#))).unwrap();
     assert_eq!(web.answer(stream)["result"]["a"], 1);
     let (token, stream) = web.request("tools/call", "later");
     late.fail(token, &RpcError::new(-31000, "no")).unwrap();
@@ -246,10 +246,10 @@ fn an_endpoint_refuses_the_tokens_of_another_one() {
         let endpoint = &mut web.endpoint;
         let never = |_: &mut Tokens, _: &mut Call<'_>| panic!("it must not run");
         assert_eq!(endpoint.answer(app, other, never), Err(RespondError::Stale));
-        assert_eq!(endpoint.answer_read(app, other, "a://b", |_, _| panic!("no")), Err(RespondError::Stale));
-        assert_eq!(endpoint.answer_prompt(app, other, |_, _| panic!("no")), Err(RespondError::Stale));
-        assert_eq!(endpoint.answer_complete(app, other, "", |_, _| panic!("no")), Err(RespondError::Stale));
-        assert_eq!(endpoint.answer_other(app, other, |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer(app, other.as_read("a://b"), |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer(app, other.as_prompt(), |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer(app, other.as_completion(""), |_, _| panic!("no")), Err(RespondError::Stale));
+        assert_eq!(endpoint.answer(app, other.as_custom(), |_, _| panic!("no")), Err(RespondError::Stale));
         assert_eq!(endpoint.resume(app, other), Err(RespondError::Stale));
         assert_eq!(endpoint.progress(other, Progress::new(1)), NotifyStatus::Stale);
         assert_eq!(endpoint.log(app, Some(other), LoggingLevel::Error, None, "no"), NotifyStatus::Stale);
@@ -260,10 +260,10 @@ fn an_endpoint_refuses_the_tokens_of_another_one() {
         late.progress(other, Progress::new(1)).unwrap();
         late.log(other, LoggingLevel::Error, "no").unwrap();
         late.answer(other, never).unwrap();
-        late.answer_read(other, "a://b", |_, _| panic!("no")).unwrap();
-        late.answer_prompt(other, |_, _| panic!("no")).unwrap();
-        late.answer_complete(other, "", |_, _| panic!("no")).unwrap();
-        late.answer_other(other, |_, _| panic!("no")).unwrap();
+        late.answer(other.as_read("a://b"), |_, _| panic!("no")).unwrap();
+        late.answer(other.as_prompt(), |_, _| panic!("no")).unwrap();
+        late.answer(other.as_completion(""), |_, _| panic!("no")).unwrap();
+        late.answer(other.as_custom(), |_, _| panic!("no")).unwrap();
         late.resume(other, |_| panic!("no")).unwrap();
         late.fail(other, &RpcError::internal("no")).unwrap();
         assert!(web.give());

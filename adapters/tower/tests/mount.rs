@@ -141,7 +141,7 @@ fn an_answer_of_the_wrong_kind_is_an_error() {
     let web = Web::new();
     let stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = web.seen.lock().unwrap().tokens[0];
-    web.late.answer_read(token, "test://a", |_, _| panic!("does not run")).unwrap();
+    web.late.answer(token.as_read("test://a"), |_, _| panic!("does not run")).unwrap();
     assert_eq!(events(&all(stream))[0]["error"]["code"], -32603);
 }
 

@@ -157,10 +157,10 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
     fn refuses(&mut self, seen: &mut Seen, token: RequestToken) {
         const STALE: Result<(), RespondError> = Err(RespondError::Stale);
         assert_eq!(self.answer(&SERVICE, seen, token, |_, _| panic!("it must not run")), STALE);
-        assert_eq!(self.answer_read(&SERVICE, seen, token, "test://later", |_, _| panic!("it must not run")), STALE);
-        assert_eq!(self.answer_prompt(&SERVICE, seen, token, |_, _| panic!("it must not run")), STALE);
-        assert_eq!(self.answer_complete(&SERVICE, seen, token, "", |_, _| panic!("it must not run")), STALE);
-        assert_eq!(self.answer_other(&SERVICE, seen, token, |_, _| panic!("it must not run")), STALE);
+        assert_eq!(self.answer(&SERVICE, seen, token.as_read("test://later"), |_, _| panic!("it must not run")), STALE);
+        assert_eq!(self.answer(&SERVICE, seen, token.as_prompt(), |_, _| panic!("it must not run")), STALE);
+        assert_eq!(self.answer(&SERVICE, seen, token.as_completion(""), |_, _| panic!("it must not run")), STALE);
+        assert_eq!(self.answer(&SERVICE, seen, token.as_custom(), |_, _| panic!("it must not run")), STALE);
         assert_eq!(self.resume(token), STALE);
         assert_eq!(self.progress(token, Progress::new(1)), NotifyStatus::Stale);
         let before = self.server().in_flight();
@@ -186,10 +186,10 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
         assert!(tokens.iter().all(|token| self.server().is_open(*token)));
         assert_eq!(self.progress(tokens[0], Progress::new(1)), NotifyStatus::Sent);
         self.answer(&SERVICE, seen, tokens[0], |_, call| call.text("it")).unwrap();
-        self.answer_read(&SERVICE, seen, tokens[1], "test://later", |_, read| read.text("it")).unwrap();
-        self.answer_prompt(&SERVICE, seen, tokens[2], |_, get| get.user("it")).unwrap();
-        self.answer_complete(&SERVICE, seen, tokens[3], "x", |_, complete| complete.offer(["it"])).unwrap();
-        self.answer_other(&SERVICE, seen, tokens[4], |_, other| other.result(Raw::constant("{}"))).unwrap();
+        self.answer(&SERVICE, seen, tokens[1].as_read("test://later"), |_, read| read.text("it")).unwrap();
+        self.answer(&SERVICE, seen, tokens[2].as_prompt(), |_, get| get.user("it")).unwrap();
+        self.answer(&SERVICE, seen, tokens[3].as_completion("x"), |_, complete| complete.offer(["it"])).unwrap();
+        self.answer(&SERVICE, seen, tokens[4].as_custom(), |_, other| other.result(Raw::constant("{}"))).unwrap();
         self.resume(tokens[5]).unwrap();
         let _ = self.run(&SERVICE, seen);
     }

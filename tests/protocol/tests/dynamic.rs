@@ -623,9 +623,9 @@ fn late_answers() {
         assert!(conversation.read("late:1").is_pending());
         assert!(conversation.prompt("late", &json!({})).is_pending());
         let [read, prompt] = conversation.state()[..] else { panic!("two") };
-        let read = conversation.answer_read(read, "late:1", |_, read| read.text("now")).unwrap();
+        let read = conversation.answer(read.as_read("late:1"), |_, read| read.text("now")).unwrap();
         assert!(read[0].contains(r#""uri":"late:1","text":"now""#), "{read:?}");
-        let prompt = conversation.answer_prompt(prompt, |_, get| get.user("now")).unwrap();
+        let prompt = conversation.answer(prompt.as_prompt(), |_, get| get.user("now")).unwrap();
         assert!(prompt[0].contains(r#""text":"now""#) && !prompt[0].contains("description"), "{prompt:?}");
     }
 }

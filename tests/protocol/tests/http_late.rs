@@ -148,10 +148,12 @@ fn every_kind_of_request_can_be_answered_late() {
                 let app = &mut App::new(service, world);
                 let answered = match kind {
                     0 => endpoint.answer(app, token, |_, call| call.text("hello")),
-                    1 => endpoint.answer_read(app, token, "t://later", |_, read| read.text("hello")),
-                    2 => endpoint.answer_prompt(app, token, |_, get| get.user("hello")),
-                    3 => endpoint.answer_complete(app, token, "h", |_, complete| complete.matching(["hello", "x"])),
-                    _ => endpoint.answer_other(app, token, |_, other| {
+                    1 => endpoint.answer(app, token.as_read("t://later"), |_, read| read.text("hello")),
+                    2 => endpoint.answer(app, token.as_prompt(), |_, get| get.user("hello")),
+                    3 => {
+                        endpoint.answer(app, token.as_completion("h"), |_, complete| complete.matching(["hello", "x"]))
+                    }
+                    _ => endpoint.answer(app, token.as_custom(), |_, other| {
                         other.result(mcp_sansio::json::Raw::constant(r#"{"hello":1}"#))
                     }),
                 };
@@ -189,7 +191,7 @@ fn the_channel_reaches_the_streams() {
     let (stream, token) = open(&mut web, "resources/read", json!({"uri": "t://later"}));
     late.progress(token, Progress::new(1).of(2).message("half")).unwrap();
     late.log(token, LoggingLevel::Error, "of a request").unwrap();
-    late.answer_read(token, "t://later", |_, read| read.text("read")).unwrap();
+    late.answer(token.as_read("t://later"), |_, read| read.text("read")).unwrap();
     assert!(!give(&mut web, &mut receiver));
     let said = web.pull(stream).json();
     assert_eq!(said.len(), 3, "{said:?}");
@@ -206,7 +208,7 @@ fn the_channel_reaches_the_streams() {
     let (stream, token) = open(&mut web, "resources/read", json!({"uri": "t://later"}));
     late.log(token, LoggingLevel::Error, facts()).unwrap();
     late.announce(LoggingLevel::Error, facts()).unwrap();
-    late.answer_read(token, "t://later", |_, read| read.text("read")).unwrap();
+    late.answer(token.as_read("t://later"), |_, read| read.text("read")).unwrap();
     give(&mut web, &mut receiver);
     let expected = json!({"level": "error", "logger": "db", "data": {"rows": 3}});
     assert_eq!([&web.pull(stream).json()[0]["params"], &web.pull(own).json()[0]["params"]], [&expected; 2]);
@@ -225,19 +227,23 @@ fn the_channel_reaches_the_streams() {
         (
             "prompts/get",
             json!({"name": "later"}),
-            |late, token| late.answer_prompt(token, |_, get| get.user("hello")).unwrap(),
+            |late, token| late.answer(token.as_prompt(), |_, get| get.user("hello")).unwrap(),
             "hello",
         ),
         (
             "completion/complete",
             completion,
-            |late, token| late.answer_complete(token, "h", |_, complete| complete.matching(["hello", "x"])).unwrap(),
+            |late, token| {
+                late.answer(token.as_completion("h"), |_, complete| complete.matching(["hello", "x"])).unwrap()
+            },
             r#""values":["hello"]"#,
         ),
         (
             "demo/later",
             json!({}),
-            |late, token| late.answer_other(token, |_, other| other.result(Raw::constant(r#"{"hello":1}"#))).unwrap(),
+            |late, token| {
+                late.answer(token.as_custom(), |_, other| other.result(Raw::constant(r#"{"hello":1}"#))).unwrap()
+            },
             r#""hello":1"#,
         ),
         ("tools/call", job.clone(), |late, token| late.answer(token, |_, call| call.text("hello")).unwrap(), "hello"),
@@ -245,7 +251,7 @@ fn the_channel_reaches_the_streams() {
         (
             "tools/call",
             job.clone(),
-            |late, token| late.answer_prompt(token, |_, get| get.user("hello")).unwrap(),
+            |late, token| late.answer(token.as_prompt(), |_, get| get.user("hello")).unwrap(),
             "of another kind",
         ),
         (

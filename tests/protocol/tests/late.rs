@@ -223,13 +223,16 @@ fn answer_as(rig: &mut Rig, kind: Method, token: RequestToken) -> Result<Vec<Str
     let Rig { session, service, world, .. } = &mut *rig;
     match kind {
         Method::ToolsCall => session.answer(service, world, token, |_, call| call.text("hello")),
-        Method::ResourcesRead => session.answer_read(service, world, token, "t://later", |_, read| read.text("hello")),
-        Method::PromptsGet => session.answer_prompt(service, world, token, |_, get| get.user("hello")),
-        Method::Complete => session.answer_complete(service, world, token, "A", |_, complete| {
+        Method::ResourcesRead => {
+            session.answer(service, world, token.as_read("t://later"), |_, read| read.text("hello"))
+        }
+        Method::PromptsGet => session.answer(service, world, token.as_prompt(), |_, get| get.user("hello")),
+        Method::Complete => session.answer(service, world, token.as_completion("A"), |_, complete| {
             assert_eq!(complete.value(), "A");
             complete.matching(["Ada", "Alan", "Grace"])
         }),
-        _ => session.answer_other(service, world, token, |_, other| other.result(Raw::constant(r#"{"hello":true}"#))),
+        _ => session
+            .answer(service, world, token.as_custom(), |_, other| other.result(Raw::constant(r#"{"hello":true}"#))),
     }?;
     rig.work();
     Ok(rig.take())
@@ -294,7 +297,7 @@ fn late_reads_know_their_template_and_stream() {
             let (_, token) = rig.world.later.pop().unwrap();
             let Rig { session, service, world, .. } = &mut rig;
             session
-                .answer_read(service, world, token, uri, |_, read| match streams {
+                .answer(service, world, token.as_read(uri), |_, read| match streams {
                     true => read.stream_text(0),
                     false => read.text(read.var("id").unwrap_or("none")),
                 })
@@ -329,10 +332,14 @@ fn errors_made_at_run_time() {
             let Rig { session, service, world, .. } = &mut rig;
             match kind {
                 Method::ToolsCall => session.answer(service, world, token, |_, call| call.fail(&failure)),
-                Method::ResourcesRead => session.answer_read(service, world, token, "", |_, call| call.fail(&failure)),
-                Method::PromptsGet => session.answer_prompt(service, world, token, |_, call| call.fail(&failure)),
-                Method::Complete => session.answer_complete(service, world, token, "", |_, call| call.fail(&failure)),
-                _ => session.answer_other(service, world, token, |_, call| call.fail(&failure)),
+                Method::ResourcesRead => {
+                    session.answer(service, world, token.as_read(""), |_, call| call.fail(&failure))
+                }
+                Method::PromptsGet => session.answer(service, world, token.as_prompt(), |_, call| call.fail(&failure)),
+                Method::Complete => {
+                    session.answer(service, world, token.as_completion(""), |_, call| call.fail(&failure))
+                }
+                _ => session.answer(service, world, token.as_custom(), |_, call| call.fail(&failure)),
             }
             .unwrap();
             rig.work();
@@ -345,7 +352,7 @@ fn errors_made_at_run_time() {
             rig.say(&request(revision, 1, "resources/read", json!({"uri": uri})));
             let (_, token) = rig.world.later.pop().unwrap();
             let Rig { session, service, world, .. } = &mut rig;
-            session.answer_read(service, world, token, uri, |_, read| read.not_found()).unwrap();
+            session.answer(service, world, token.as_read(uri), |_, read| read.not_found()).unwrap();
             rig.work();
             let code = if is_modern(revision) { -32602 } else { -32002 };
             let not_found = json!({"code": code, "message": "Resource not found", "data": {"uri": uri}});
@@ -365,8 +372,10 @@ fn late_answers_that_do_not_fit() {
         let (_, token) = rig.world.later.pop().unwrap();
         let Rig { session, service, world, .. } = &mut rig;
         let mut answer = |text: &str| match kind {
-            Method::ResourcesRead => session.answer_read(service, world, token, "t://later", |_, read| read.text(text)),
-            _ => session.answer_prompt(service, world, token, |_, get| get.user(text)),
+            Method::ResourcesRead => {
+                session.answer(service, world, token.as_read("t://later"), |_, read| read.text(text))
+            }
+            _ => session.answer(service, world, token.as_prompt(), |_, get| get.user(text)),
         };
         assert_eq!(answer(&long), Err(RespondError::FullNever));
         assert_eq!(answer("short"), Ok(()));
@@ -694,7 +703,7 @@ fn a_late_answer_to_another_method_can_decline() {
     let (_, token) = rig.world.later.pop().unwrap();
     let Rig { session, service, world, .. } = &mut rig;
     let empty = |text: Text<'_>| assert!(text.eq_str(""));
-    session.answer_other(service, world, token, |_, other| (empty(other.method()), other.decline()).1).unwrap();
+    session.answer(service, world, token.as_custom(), |_, other| (empty(other.method()), other.decline()).1).unwrap();
     rig.work();
     assert_eq!(code(&rig.take()[0]), -32601);
 }

@@ -4,7 +4,7 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
-use mcp_sansio::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource};
+use mcp_sansio::service::{HandlerResult, LateRequest};
 use mcp_sansio::sink::Out;
 
 use super::events::StreamOut;
@@ -14,76 +14,20 @@ use super::share::RequestOwner;
 use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
-    /// Answers a `tools/call` that was put off; see [`Service::answer`](mcp_sansio::service::Service::answer).
+    /// Answers a request that was put off; see [`Service::answer`](mcp_sansio::service::Service::answer).
     ///
     /// # Errors
-    /// [`RespondError::Stale`] if the request was cancelled or its client is gone; [`RespondError::WrongKind`] if it is
-    /// not a `tools/call`. After any other error the request stays open and may be answered again.
-    pub fn answer<S>(
+    /// [`RespondError::Stale`] if the request was cancelled or its client is gone; [`RespondError::WrongKind`] if its method
+    /// is another one. After any other error the request stays open and may be answered again.
+    pub fn answer<S, R: LateRequest>(
         &mut self,
         app: &mut App<'_, S>,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+        request: R,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<(), RespondError> {
-        self.answer_by(token, |server, out| app.service.answer(app.state, token, server, out, answer))
-    }
-
-    /// Answers a `resources/read` that was put off; see
-    /// [`Service::answer_read`](mcp_sansio::service::Service::answer_read).
-    ///
-    /// # Errors
-    /// As [`answer`](Endpoint::answer).
-    pub fn answer_read<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        token: RequestToken,
-        uri: &str,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.answer_by(token, |server, out| app.service.answer_read(app.state, token, uri, server, out, answer))
-    }
-
-    /// Answers a `prompts/get` that was put off; see
-    /// [`Service::answer_prompt`](mcp_sansio::service::Service::answer_prompt).
-    ///
-    /// # Errors
-    /// As [`answer`](Endpoint::answer).
-    pub fn answer_prompt<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.answer_by(token, |server, out| app.service.answer_prompt(app.state, token, server, out, answer))
-    }
-
-    /// Answers a `completion/complete` that was put off; see
-    /// [`Service::answer_complete`](mcp_sansio::service::Service::answer_complete).
-    ///
-    /// # Errors
-    /// As [`answer`](Endpoint::answer).
-    pub fn answer_complete<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        token: RequestToken,
-        value: &str,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.answer_by(token, |server, out| app.service.answer_complete(app.state, token, value, server, out, answer))
-    }
-
-    /// Answers a request outside of the protocol that was put off; see
-    /// [`Service::answer_other`](mcp_sansio::service::Service::answer_other).
-    ///
-    /// # Errors
-    /// As [`answer`](Endpoint::answer).
-    pub fn answer_other<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.answer_by(token, |server, out| app.service.answer_other(app.state, token, server, out, answer))
+        let answered = self
+            .with_stream_of(request.token(), |server, out| app.service.answer(app.state, request, server, out, answer));
+        answered.unwrap_or(Err(RespondError::Stale)).map(drop)
     }
 
     /// Resumes a request that its handler [suspended](mcp_sansio::service::RequestContext::suspend): runs the handler
@@ -105,16 +49,6 @@ impl<'m> Endpoint<'m> {
     #[must_use]
     pub fn is_suspended(&self, token: RequestToken) -> bool {
         self.server.is_suspended(token) && self.stream_of(token).is_some()
-    }
-
-    fn answer_by(
-        &mut self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut Server<'m>, &mut dyn Out) -> Result<Dispatched, RespondError>,
-    ) -> Result<(), RespondError> {
-        let answered = self.on_stream_of(token, |server, _, out| answer(server, out));
-        self.publish_of_handlers();
-        answered.unwrap_or(Err(RespondError::Stale)).map(drop)
     }
 
     /// Sends `notifications/progress` for a request that was put off.
@@ -166,13 +100,16 @@ impl<'m> Endpoint<'m> {
     }
 
     /// Calls `act` with the server and the stream of a request, for work that [`answer`](Endpoint::answer) and
-    /// [`progress`](Endpoint::progress) do not cover. Returns `None` if the stream is gone.
+    /// [`progress`](Endpoint::progress) do not cover, and publishes the changes of handlers that ran in it. Returns `None` if the
+    /// stream is gone.
     pub fn with_stream_of<T>(
         &mut self,
         token: RequestToken,
         act: impl FnOnce(&mut Server<'m>, &mut dyn Out) -> T,
     ) -> Option<T> {
-        self.on_stream_of(token, |server, _, out| act(server, out))
+        let done = self.on_stream_of(token, |server, _, out| act(server, out));
+        self.publish_of_handlers();
+        done
     }
 
     /// Returns the stream on which a request is answered.

@@ -135,7 +135,7 @@ fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     let task = smol::spawn(async move {
         match uri.ends_with("wrong") {
             true => answers.answer(token, |_, call| call.text("no tool was called")),
-            false => answers.answer_read(token, uri, |_, read| read.text("late")),
+            false => answers.answer(token.as_read(uri), |_, read| read.text("late")),
         }
     });
     state.tasks.insert(token, task);
@@ -145,7 +145,7 @@ fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
 fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     let (token, outcome) = get.later();
     let answers = state.answers.clone();
-    let task = smol::spawn(async move { answers.answer_prompt(token, |_, get| get.user("late")) });
+    let task = smol::spawn(async move { answers.answer(token.as_prompt(), |_, get| get.user("late")) });
     state.tasks.insert(token, task);
     outcome
 }
@@ -153,7 +153,8 @@ fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
 fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     let (token, outcome) = complete.later();
     let (answers, value) = (state.answers.clone(), complete.value().to_owned());
-    let task = smol::spawn(async move { answers.answer_complete(token, value, |_, it| it.matching(["late", "x"])) });
+    let task =
+        smol::spawn(async move { answers.answer(token.as_completion(value), |_, it| it.matching(["late", "x"])) });
     state.tasks.insert(token, task);
     outcome
 }
@@ -161,10 +162,9 @@ fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResul
 fn other_late(state: &mut State, other: &mut CustomRequest<'_>) -> HandlerResult {
     let (token, outcome) = other.later();
     let answers = state.answers.clone();
-    let task =
-        smol::spawn(
-            async move { answers.answer_other(token, |_, other| other.result(Raw::constant(r#"{"late":true}"#))) },
-        );
+    let task = smol::spawn(async move {
+        answers.answer(token.as_custom(), |_, other| other.result(Raw::constant(r#"{"late":true}"#)))
+    });
     state.tasks.insert(token, task);
     outcome
 }
