@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 20310,
-    "code lines, http": 12976,
-    "code lines, published": 56650,
-    "public functions": 1940,
-    "public types": 418,
+    "code lines, http": 12973,
+    "code lines, published": 56641,
+    "public functions": 1930,
+    "public types": 416,
     "feature entries": 65,
-    "cfgs": 768,
-    "tracked files": 2196,
-    "words for users": 40254,
+    "cfgs": 765,
+    "tracked files": 2198,
+    "words for users": 40300,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

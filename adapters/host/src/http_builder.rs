@@ -176,7 +176,7 @@ macro_rules! http_server {
             /// answers, and further requests on them get 503. Requests that are left then get an error, and 5 seconds more to be
             /// sent. A server that has nothing left to send ends at once.
             pub fn grace(mut self, grace: ::std::time::Duration) -> Self {
-                self.setup.shutdown = self.setup.shutdown.grace(grace);
+                self.setup.set_grace(grace);
                 self
             }
 

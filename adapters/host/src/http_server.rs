@@ -138,7 +138,7 @@ impl HttpServerOptions {
 
     /// Returns the limits of the connections of a server with these options.
     #[must_use]
-    pub const fn host_limits(&self) -> HostLimits {
+    pub(crate) const fn host_limits(&self) -> HostLimits {
         HostLimits {
             wire: self.wire_limits,
             message: self.limits.message,
@@ -174,8 +174,7 @@ pub struct SpareDescriptors {
 
 impl SpareDescriptors {
     /// Returns the last `spare` descriptors that the process may have (`RLIMIT_NOFILE`), at most half of them.
-    #[must_use]
-    pub fn of(spare: usize) -> Self {
+    pub(crate) fn of(spare: usize) -> Self {
         #[cfg(unix)]
         let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         #[cfg(not(unix))]

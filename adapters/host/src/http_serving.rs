@@ -8,7 +8,8 @@ use mcp_sansio::server::Millis;
 use mcp_sansio_http::endpoint::{App, Endpoint, Fleet};
 use mcp_sansio_http::host::{HttpHost, HttpSocket};
 
-use crate::{HttpServerOptions, HttpShutdown, LateReceiver, ShutdownStep, SpareDescriptors, Stopper};
+use crate::stop::{HttpShutdown, ShutdownStep};
+use crate::{HttpServerOptions, LateReceiver, SpareDescriptors, Stopper};
 
 /// The endpoint of an HTTP server.
 pub type HttpEndpoint = Endpoint<'static>;
@@ -58,8 +59,7 @@ pub struct HttpSetup<S: 'static> {
     pub fleet: Option<&'static mut dyn Fleet>,
     /// Ends the server.
     pub stopper: Stopper,
-    /// The times of its end.
-    pub shutdown: HttpShutdown,
+    shutdown: HttpShutdown,
     watch: Option<Watch<S>>,
     tick: Option<Tick<S>>,
 }
@@ -95,6 +95,11 @@ impl<S> HttpSetup<S> {
         tick: impl FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send + 'static,
     ) {
         self.tick = Some(Box::new(tick));
+    }
+
+    /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds.
+    pub const fn set_grace(&mut self, grace: Duration) {
+        self.shutdown = self.shutdown.grace(grace);
     }
 
     /// Begins to serve. `random` fills ids of sessions with secure random bytes. The only client of a server that `is_single`

@@ -98,8 +98,6 @@ pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
 pub use stderr::{Stderr, StderrLog};
 pub use stop::Stopper;
-#[cfg(feature = "http")]
-pub use stop::{HttpShutdown, ShutdownStep};
 #[cfg(feature = "tasks")]
 pub use tasks::{TaskNotice, take_task_outcome};
 #[cfg(feature = "tls")]

@@ -66,7 +66,7 @@ const SENDING: Duration = Duration::from_secs(5);
 /// The way of an HTTP server to its end. It says what to do, and has no clock of its own.
 #[cfg(feature = "http")]
 #[derive(Clone, Copy, Debug)]
-pub struct HttpShutdown {
+pub(crate) struct HttpShutdown {
     grace: Duration,
     phase: Phase,
 }
@@ -89,8 +89,7 @@ enum Phase {
 /// The next step of an [`HttpShutdown`].
 #[cfg(feature = "http")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ShutdownStep {
+pub(crate) enum ShutdownStep {
     /// Close the listener, [drain](mcp_sansio_http::endpoint::Endpoint::drain) the endpoint, and
     /// [close](mcp_sansio_http::http1::Connection::close) each connection after its answer.
     Drain,
@@ -104,25 +103,25 @@ pub enum ShutdownStep {
 impl HttpShutdown {
     /// Returns one that gives requests in flight 5 seconds.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         HttpShutdown { grace: GRACE, phase: Phase::Serving }
     }
 
     /// Sets the time for requests in flight.
     #[must_use]
-    pub const fn grace(self, grace: Duration) -> Self {
+    pub(crate) const fn grace(self, grace: Duration) -> Self {
         HttpShutdown { grace, ..self }
     }
 
     /// Returns whether the server takes connections.
     #[must_use]
-    pub const fn is_serving(&self) -> bool {
+    pub(crate) const fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving)
     }
 
     /// Returns the time of the next step, if it is known.
     #[must_use]
-    pub const fn deadline(&self) -> Option<Instant> {
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Draining { until } | Phase::Sending { until } => Some(until),
             Phase::Serving | Phase::Over => None,
@@ -131,7 +130,7 @@ impl HttpShutdown {
 
     /// Returns the step to take now. `stops` is how often the server was stopped, `is_drained` whether no connection has
     /// anything left to send. Call it again after each step, when its work is done as far as sockets allow.
-    pub fn step(&mut self, stops: u32, is_drained: bool, now: Instant) -> Option<ShutdownStep> {
+    pub(crate) fn step(&mut self, stops: u32, is_drained: bool, now: Instant) -> Option<ShutdownStep> {
         let after = |time: Duration| now.checked_add(time).unwrap_or(now);
         match self.phase {
             Phase::Serving if stops > 0 => {
@@ -151,13 +150,6 @@ impl HttpShutdown {
                 Some(ShutdownStep::End)
             }
         }
-    }
-}
-
-#[cfg(feature = "http")]
-impl Default for HttpShutdown {
-    fn default() -> Self {
-        HttpShutdown::new()
     }
 }
 

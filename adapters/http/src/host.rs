@@ -254,17 +254,12 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         self.connection.space_within(most)
     }
 
-    /// Returns `true` while the body of a request is being read, see [`Connection::reads_body`].
+    /// Makes room for the `waiting` bytes that the socket holds, if they belong to the body of the current request.
     #[cfg(feature = "alloc")]
-    #[must_use]
-    pub const fn reads_body(&self) -> bool {
-        self.connection.reads_body()
-    }
-
-    /// Notes that the socket holds `bytes` more, see [`Connection::set_waiting`].
-    #[cfg(feature = "alloc")]
-    pub fn set_waiting(&mut self, bytes: usize) {
-        self.connection.set_waiting(bytes);
+    pub(crate) fn make_room(&mut self, waiting: impl FnOnce() -> usize) {
+        if self.connection.reads_body() {
+            self.connection.set_waiting(waiting());
+        }
     }
 
     /// Gives unused memory back. Call it for connections that are idle or carry a stream.

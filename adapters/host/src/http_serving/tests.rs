@@ -73,7 +73,7 @@ fn a_wait_lasts_until_the_first_time_at_which_something_is_due() {
 #[test]
 fn a_wait_lasts_until_the_end_of_the_grace() {
     let mut setup = HttpSetup::new();
-    setup.shutdown = setup.shutdown.grace(Duration::from_secs(20));
+    setup.set_grace(Duration::from_secs(20));
     with(setup, |serving, _| {
         assert_eq!(serving.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
         let end = serving.shutdown.deadline().unwrap();

@@ -188,8 +188,8 @@ impl<T: HttpSocket> Served<T> {
     /// Reads once.
     fn read(&mut self, budget: &mut Budget) -> Result<(), Broken> {
         // The socket may hold more of the body: one read for all of it.
-        if self.is_filled && self.wired.reads_body() {
-            self.wired.set_waiting(self.socket.waiting());
+        if self.is_filled {
+            self.wired.make_room(|| self.socket.waiting());
         }
         let space = self.wired.space_in(budget);
         let room = space.len();

@@ -236,14 +236,14 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// Returns `true` while the body of a request is being read whose head was admitted.
     #[cfg(feature = "alloc")]
     #[must_use]
-    pub const fn reads_body(&self) -> bool {
+    pub(crate) const fn reads_body(&self) -> bool {
         matches!(self.stage, Stage::Body)
     }
 
     /// Notes that the peer has sent `bytes` more, as the system says: in a store that grows, the next
     /// [`space`](Connection::space) has room for those of a body of known length. What a head only promises takes no memory.
     #[cfg(feature = "alloc")]
-    pub fn set_waiting(&mut self, bytes: usize) {
+    pub(crate) fn set_waiting(&mut self, bytes: usize) {
         self.waiting = self.input.missing().filter(|_| self.reads_body()).map_or(0, |missing| missing.min(bytes));
     }
 
