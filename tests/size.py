@@ -19,12 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 20310,
     "code lines, http": 12973,
-    "code lines, published": 56641,
-    "public functions": 1930,
-    "public types": 416,
+    "code lines, published": 56689,
+    "public functions": 1956,
+    "public types": 418,
     "feature entries": 65,
-    "cfgs": 765,
-    "tracked files": 2198,
+    "cfgs": 766,
+    "tracked files": 2201,
     "words for users": 40300,
 }
 

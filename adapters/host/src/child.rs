@@ -1,10 +1,19 @@
 //! A server that runs as a child process: how it is started and stopped, and the report of its end.
 
+mod lines;
+mod session;
+mod stderr;
+mod trace;
+
+pub use lines::LineSession;
+pub use session::{ChildSession, ChildShutdown};
+pub use stderr::{Stderr, StderrLog};
+
 use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::{ClientOptions, Stderr};
+use crate::ClientOptions;
 
 /// Options of a child process: how it is started and stopped.
 #[must_use]
@@ -31,8 +40,7 @@ pub struct ShutdownTimeouts {
 impl ShutdownTimeouts {
     /// Returns the step that follows `last`, and how long the process may take to end after it; `None` after the last
     /// step.
-    #[must_use]
-    pub fn next(&self, last: StopSignal) -> Option<(StopSignal, Duration)> {
+    pub(crate) fn next(&self, last: StopSignal) -> Option<(StopSignal, Duration)> {
         match last {
             StopSignal::None => Some((StopSignal::StdinClosed, self.close)),
             StopSignal::StdinClosed if cfg!(unix) && !self.terminate.is_zero() => {
@@ -84,8 +92,8 @@ impl<L> ChildOptions<L> {
         self
     }
 
-    /// Returns the parts that an adapter builds a client from.
-    pub fn into_parts(self) -> (ClientOptions, Stderr<L>, ShutdownTimeouts) {
+    /// Returns the parts that a client is built from.
+    pub(crate) fn into_parts(self) -> (ClientOptions, Stderr<L>, ShutdownTimeouts) {
         (self.options, self.stderr, self.timeouts)
     }
 }
@@ -141,8 +149,7 @@ pub enum StopSignal {
 
 /// The reason why nothing more comes from a server's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExitReason {
+pub(crate) enum ExitReason {
     /// The process has ended.
     Process,
     /// The process closed its stdout.
@@ -155,8 +162,7 @@ pub enum ExitReason {
 
 impl ExitReason {
     /// Describes the reason for an error message, with the process's status if it has ended.
-    #[must_use]
-    pub fn explain(self, program: &str, status: Option<ExitStatus>) -> String {
+    pub(crate) fn explain(self, program: &str, status: Option<ExitStatus>) -> String {
         match (self, status) {
             (ExitReason::Closed, _) => "it was closed".to_owned(),
             (_, Some(status)) => format!("the process {program:?} ended ({status})"),
@@ -169,7 +175,7 @@ impl ExitReason {
 /// Makes the process that a command starts the leader of a process group, on Unix: its own children, such as a server behind
 /// `sh -c` or a package runner, are then stopped with it. Ctrl-C at a terminal reaches this program alone, which ends the server in
 /// order.
-pub fn lead_group(command: &mut std::process::Command) {
+pub(crate) fn lead_group(command: &mut std::process::Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     #[cfg(not(unix))]

@@ -7,8 +7,10 @@
 //! - [`Stopper`]: ends a server from any task or thread.
 //! - [`LateSender`], [`LateReceiver`]: answers, progress and changes from outside of the handlers, for servers in all adapters.
 //! - [`Work`]: a thread or a future for a call that takes time, with progress and cancellation.
-//! - `ChildOptions`, [`Stderr`], `ChildExit` (feature `child`): a server as a child process.
-//! - [`Ignore`]: a handler that ignores events; [`LineTrace`]: shows each message on the way.
+//! - `ChildOptions`, `Stderr`, `ChildExit` (feature `child`): a server as a child process.
+//! - `LineSession`, `ChildSession`, `ChildShutdown` (feature `child`): a client on lines and one of a child process, without their
+//!   pipes: when nothing more comes and why, whether the command is started again, how the process is stopped.
+//! - [`Ignore`]: a handler that ignores events; [`Backlog`]: lines that wait for a writer.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
@@ -31,8 +33,10 @@ compile_error!(
 
 #[cfg(all(feature = "auth", unix))]
 mod authorization;
+mod backlog;
 #[cfg(feature = "child")]
 mod child;
+mod direction;
 mod dynamic_tools;
 mod error;
 #[cfg(feature = "http")]
@@ -56,7 +60,6 @@ mod options;
 mod pages;
 mod results;
 pub mod schema;
-mod stderr;
 mod stop;
 #[cfg(feature = "tasks")]
 mod tasks;
@@ -65,7 +68,6 @@ pub mod testing;
 mod tls;
 #[cfg(all(feature = "auth", unix))]
 mod token_store;
-mod trace;
 #[cfg(all(feature = "http", unix))]
 mod unix;
 mod work;
@@ -74,8 +76,13 @@ pub use mcp_sansio;
 
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
+pub use backlog::Backlog;
 #[cfg(feature = "child")]
-pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, lead_group, signal_group};
+pub use child::{
+    ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal,
+    signal_group,
+};
+pub use direction::Direction;
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
 #[cfg(feature = "http")]
@@ -93,10 +100,9 @@ pub use http_server::{HttpServerOptions, SpareDescriptors};
 pub use http_serving::{HttpEndpoint, HttpServing, HttpSetup};
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
-pub use options::ClientOptions;
+pub use options::{ClientOptions, IN_FLIGHT};
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
-pub use stderr::{Stderr, StderrLog};
 pub use stop::Stopper;
 #[cfg(feature = "tasks")]
 pub use tasks::{TaskNotice, take_task_outcome};
@@ -104,7 +110,6 @@ pub use tasks::{TaskNotice, take_task_outcome};
 pub use tls::{TlsConnector, TlsStream};
 #[cfg(all(feature = "auth", unix))]
 pub use token_store::{NoTokens, TokenFile, TokenStore};
-pub use trace::{Direction, LineTrace};
 #[cfg(all(feature = "http", unix))]
 pub use unix::{UnixSocketFile, connect_unix};
 pub use work::{Job, NewWork, Work, WorkFuture};

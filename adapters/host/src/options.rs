@@ -7,6 +7,9 @@ use mcp_sansio::client::{Client, ClientInfo};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::Millis;
 
+/// The limit of requests and subscriptions in flight; further requests wait.
+pub const IN_FLIGHT: usize = 64;
+
 /// Times and limits of a client, over any transport.
 ///
 /// ```
@@ -80,7 +83,7 @@ impl ClientOptions {
 
     /// Returns the limit of an incoming message, in bytes.
     #[must_use]
-    pub const fn message_limit(&self) -> usize {
+    pub(crate) const fn message_limit(&self) -> usize {
         self.message
     }
 

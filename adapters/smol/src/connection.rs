@@ -11,9 +11,8 @@ use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::server::{MessageLimits, Millis, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{LateReceiver, Stopper};
+use mcp_sansio_host::{Backlog, LateReceiver, Stopper};
 
-use crate::backlog::Backlog;
 use crate::interrupted::retry;
 
 /// The settings of a connection.

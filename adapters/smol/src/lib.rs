@@ -85,7 +85,6 @@
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod backlog;
 #[cfg(feature = "client")]
 pub mod client;
 mod connection;

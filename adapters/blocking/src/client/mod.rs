@@ -53,8 +53,8 @@ pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore}
 #[cfg(all(feature = "http", unix))]
 pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
-    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, Ignore, OwnedResult, PageLimits, ServerError,
-    ServerHello, StopSignal,
+    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
+    ServerError, ServerHello, StopSignal,
 };
 #[cfg(all(feature = "http", unix))]
 pub use mcp_sansio_http::client::{
@@ -81,9 +81,6 @@ use mcp_sansio_host::PageCursor;
 
 use crate::millis_since;
 use waits::{Tap, Waits};
-
-/// The limit of requests and subscriptions in flight.
-pub const IN_FLIGHT: usize = 64;
 
 /// The limit of the transport's runs before the caller looks for its outcome.
 const TURNS: usize = 64;

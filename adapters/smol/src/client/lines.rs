@@ -5,41 +5,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
-use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::memory::Store;
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::LineTrace;
 
 use super::alarm::Alarm;
-use super::{ChildExit, ClientOptions, IN_FLIGHT, Trace, Transport};
-use crate::backlog::Backlog;
+use super::{ChildExit, ClientOptions, Trace, Transport};
 use crate::interrupted::retry;
 
-/// The limit of pending bytes: while more are pending, requests wait. The engine's own messages are always taken:
-/// they are small, and limited by the requests.
-const BACKLOG: usize = 1 << 20;
+/// The messages of a client.
+type Lines = mcp_sansio_host::LineSession<'static, Trace>;
 
-/// The limit of pending answers, in bytes: while more are pending, nothing is read. It stops a server that sends
-/// requests and does not read the answers. Pending requests do not count, however large: a server may have to write
-/// before it can read them.
-pub(super) const OWED: usize = 16 << 20;
-
-/// The time to read on after the writer has failed: the server's last messages may explain why.
-const LAST_WORDS: Millis = 500;
-
-/// A session between a reader and a writer. Dropping the future that polls it loses no bytes.
-pub(super) struct Talk<R, W> {
-    pub(super) session: LineClient<'static, Backlog>,
+/// A reader and a writer. Dropping the future that polls them loses no bytes.
+pub(super) struct LineLink<R, W> {
     pub(super) reader: Option<R>,
     pub(super) writer: Option<W>,
     /// Bytes were written but not flushed.
     dirty: bool,
-    /// The time when the writer failed.
-    pub(super) broke: Option<Millis>,
-    /// The number of pending bytes that are answers.
-    pub(super) owed: usize,
-    tracing: Option<LineTrace<Trace>>,
     alarm: Alarm,
 }
 
@@ -56,107 +37,54 @@ pub(super) enum Got {
     End,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
-    pub(super) fn new(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
-        let input = LineBuffer::new(Store::growing(options.message_limit()));
-        Talk {
-            session: LineClient::new(input, options.engine(profile, IN_FLIGHT), Backlog::new(usize::MAX)),
-            reader: Some(reader),
-            writer: Some(writer),
-            dirty: false,
-            broke: None,
-            owed: 0,
-            tracing: None,
-            alarm: Alarm::new(),
-        }
-    }
-
-    /// Returns whether requests have to wait until more is written.
-    pub(super) fn is_full(&mut self) -> bool {
-        self.writer.is_some() && self.session.out().pending().len() >= BACKLOG
-    }
-
-    /// Returns whether reading has to wait until more answers are written.
-    pub(super) fn is_owing(&mut self) -> bool {
-        self.owed.min(self.session.out().pending().len()) >= OWED
-    }
-
-    /// Handles the bytes that were read.
-    pub(super) fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
-        let before = self.session.out().pending().len();
-        // `NextStep::Write` needs no care here: the sink has no limit, so it is never full.
-        let _ = self.session.run(now, handler);
-        self.owed = self.owed.min(before) + self.session.out().pending().len().saturating_sub(before);
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineLink<R, W> {
+    pub(super) fn new(reader: R, writer: W) -> Self {
+        LineLink { reader: Some(reader), writer: Some(writer), dirty: false, alarm: Alarm::new() }
     }
 
     /// Writes as much as the writer takes.
-    pub(super) fn poll_write(&mut self, now: Millis, cx: &mut Context<'_>) {
-        let Some(writer) = &mut self.writer else { return self.drop_pending() };
-        while !self.session.out().is_empty() {
-            let pending = self.session.out().pending();
-            if let Some(tracing) = &mut self.tracing {
-                tracing.sent(pending);
-            }
+    pub(super) fn poll_write(&mut self, lines: &mut Lines, cx: &mut Context<'_>) {
+        let Some(writer) = &mut self.writer else { return lines.writer_failed() };
+        while let Some(pending) = lines.pending() {
             match retry(|| Pin::new(&mut *writer).poll_write(cx, pending)) {
                 Poll::Ready(Ok(n)) if n > 0 => {
-                    self.session.out().sent(n);
+                    lines.sent(n);
                     self.dirty = true;
-                    if let Some(tracing) = &mut self.tracing {
-                        tracing.written(n);
-                    }
                 }
-                Poll::Ready(_) => return self.lose_writer(now),
+                Poll::Ready(_) => return self.lose_writer(lines),
                 Poll::Pending => return,
             }
         }
         if self.dirty {
             match retry(|| Pin::new(&mut *writer).poll_flush(cx)) {
                 Poll::Ready(Ok(())) => self.dirty = false,
-                Poll::Ready(Err(_)) => self.lose_writer(now),
+                Poll::Ready(Err(_)) => self.lose_writer(lines),
                 Poll::Pending => {}
             }
         }
     }
 
-    /// Notes that the writer has failed.
-    fn lose_writer(&mut self, now: Millis) {
+    fn lose_writer(&mut self, lines: &mut Lines) {
         self.writer = None;
-        self.broke = Some(now);
-        self.drop_pending();
+        lines.writer_failed();
     }
 
-    /// Forgets all that was under way, for another process. Returns the reader of the old one.
-    pub(super) fn restart(&mut self) -> Option<R> {
-        self.drop_pending();
-        (self.dirty, self.broke, self.owed) = (false, None, 0);
-        self.writer = None;
+    /// Notes that the reader may have something, even if it has not woken the driver.
+    pub(super) fn look_again(&self) {
         self.alarm.ring();
-        self.reader.take()
-    }
-
-    /// Drops the pending bytes: the writer has failed.
-    fn drop_pending(&mut self) {
-        let n = self.session.out().pending().len();
-        self.session.out().sent(n);
-        if let Some(tracing) = &mut self.tracing {
-            tracing.written(n);
-        }
     }
 
     /// Reads what there is, in two reads at most.
-    pub(super) fn poll_read(&mut self, cx: &Context<'_>) -> Got {
+    pub(super) fn poll_read(&mut self, lines: &mut Lines, cx: &Context<'_>) -> Got {
         let mut got = Got::Nothing;
         // Twice: after a read that was not full the reader only has to wake the driver, in the same turn.
         for _ in 0..2 {
             let Some(reader) = &mut self.reader else { return Got::End };
-            let space = self.session.space();
+            let space = lines.space();
             match self.alarm.poll(cx, |cx| retry(|| Pin::new(&mut *reader).poll_read(cx, space))) {
                 Poll::Ready(Ok(n)) if n > 0 => {
-                    if let Some(tracing) = &mut self.tracing {
-                        tracing.received(&space[..n]);
-                    }
                     let full = n == space.len();
-                    self.session.filled(n);
+                    lines.filled(n);
                     got = Got::Bytes;
                     if full {
                         break;
@@ -168,16 +96,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
             }
         }
         got
-    }
-
-    /// Returns the time to stop reading after the writer has failed.
-    pub(super) fn last_words(&self) -> Option<Millis> {
-        self.broke.map(|at| at.saturating_add(LAST_WORDS))
-    }
-
-    pub(super) fn trace(&mut self, trace: Trace) {
-        let shown = self.session.out().pending().len();
-        self.tracing = Some(LineTrace::new(trace, shown));
     }
 }
 
@@ -197,7 +115,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
 /// # }
 /// ```
 pub struct StreamTransport<R, W> {
-    talk: Talk<R, W>,
+    lines: Lines,
+    link: LineLink<R, W>,
     gone: Option<&'static str>,
 }
 
@@ -209,38 +128,38 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<
 
     /// Makes a client's end of this reader and writer, with other times and limits.
     pub fn with(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
-        StreamTransport { talk: Talk::new(reader, writer, profile, options), gone: None }
+        StreamTransport { lines: Lines::new(profile, options), link: LineLink::new(reader, writer), gone: None }
     }
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for StreamTransport<R, W> {
     fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.talk.session.handle()
+        self.lines.handle()
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        let owing = self.talk.is_owing();
-        let got = if owing || self.gone.is_some() { Got::Nothing } else { self.talk.poll_read(cx) };
+        let owing = self.lines.is_owing();
+        let got = if owing || self.gone.is_some() { Got::Nothing } else { self.link.poll_read(&mut self.lines, cx) };
         if got == Got::End {
             self.gone = Some("it closed the connection");
-        } else if got == Got::Nothing && self.talk.last_words().is_some_and(|at| at <= now) {
+        } else if got == Got::Nothing && self.lines.last_words().is_some_and(|at| at <= now) {
             self.gone.get_or_insert("it takes nothing any more");
         }
         if self.gone.is_some() {
-            self.talk.session.end_of_input();
+            self.lines.end_of_input();
         }
-        self.talk.run(now, handler);
-        self.talk.poll_write(now, cx);
-        got == Got::Bytes || owing && !self.talk.is_owing()
+        self.lines.run(now, handler);
+        self.link.poll_write(&mut self.lines, cx);
+        got == Got::Bytes || owing && !self.lines.is_owing()
     }
 
     fn next_deadline(&self) -> Option<Millis> {
-        let last = self.talk.last_words().filter(|_| self.gone.is_none());
-        self.talk.session.engine().next_deadline().into_iter().chain(last).min()
+        let last = self.lines.last_words().filter(|_| self.gone.is_none());
+        self.lines.engine().next_deadline().into_iter().chain(last).min()
     }
 
     fn is_full(&mut self) -> bool {
-        self.talk.is_full()
+        self.lines.is_full()
     }
 
     fn explain(&self, why: TransportError) -> String {
@@ -248,7 +167,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
     }
 
     fn trace(&mut self, trace: Trace) {
-        self.talk.trace(trace);
+        self.lines.trace(trace);
     }
 
     fn begin_close(&mut self, _: Millis) {
@@ -256,7 +175,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
     }
 
     fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
-        if let Some(writer) = &mut self.talk.writer {
+        if let Some(writer) = &mut self.link.writer {
             // The pending bytes were written as far as possible. A close that takes time is left to the system.
             let _ = Pin::new(writer).poll_close(cx);
         }
@@ -276,7 +195,6 @@ mod tests {
     use crate::client::{Direction, Ignore};
     use mcp_sansio::client::Request;
     use mcp_sansio::revision::Revision;
-    use mcp_sansio::sink::Sink;
     use std::collections::VecDeque;
     use std::io;
     use std::sync::{Arc, Mutex};
@@ -336,12 +254,15 @@ mod tests {
         transport.link().client.connect_as(Revision::V2025_11_25);
         let cx = &mut Context::from_waker(Waker::noop());
         while transport.poll_run(0, cx, &mut Ignore) {
-            assert!(transport.talk.session.out().pending().len() < 2 * OWED, "it is read without end");
+            assert!(pending(&mut transport) < 100 << 20, "it is read without end");
         }
-        let pending = transport.talk.session.out().pending().len();
-        assert!((OWED..OWED + (1 << 20)).contains(&pending), "{pending} bytes");
-        transport.talk.writer.as_mut().unwrap().is_open = true;
+        assert!(transport.lines.is_owing());
+        transport.link.writer.as_mut().unwrap().is_open = true;
         assert!(transport.poll_run(0, cx, &mut Ignore), "it is read again");
+    }
+
+    fn pending<R, W>(transport: &mut StreamTransport<R, W>) -> usize {
+        transport.lines.pending().map_or(0, <[u8]>::len)
     }
 
     #[test]
@@ -350,7 +271,7 @@ mod tests {
         let mut transport = StreamTransport::new(Flood { line: b"\n", at: 0 }, gate, &PROFILE);
         transport.link().client.connect();
         transport.poll_run(0, &mut Context::from_waker(Waker::noop()), &mut Ignore);
-        let gate = transport.talk.writer.as_ref().unwrap();
+        let gate = transport.link.writer.as_ref().unwrap();
         assert!(gate.written > 0 && gate.flushed == gate.written);
     }
 
@@ -425,6 +346,10 @@ mod tests {
         transport.poll_run(now, &mut Context::from_waker(Waker::noop()), &mut Ignore)
     }
 
+    fn read<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(transport: &mut StreamTransport<R, W>) -> Got {
+        transport.link.poll_read(&mut transport.lines, &Context::from_waker(Waker::noop()))
+    }
+
     fn explained(transport: &Scripted) -> String {
         transport.explain(TransportError::Closed)
     }
@@ -432,7 +357,6 @@ mod tests {
     /// After a read that was not full the reader only has to wake the driver.
     #[test]
     fn a_turn_reads_twice_and_says_whether_there_may_be_more() {
-        let cx = Context::from_waker(Waker::noop());
         let reads: [(&[Option<&'static str>], [Got; 2]); 6] = [
             (&[], [Got::Nothing, Got::Nothing]),
             (&[Some("a")], [Got::Last, Got::Nothing]),
@@ -443,15 +367,16 @@ mod tests {
         ];
         for (reads, expected) in reads {
             let mut transport = reading(reads);
-            assert_eq!([(); 2].map(|()| transport.talk.poll_read(&cx)), expected, "{reads:?}");
+            assert_eq!([(); 2].map(|()| read(&mut transport)), expected, "{reads:?}");
         }
         // One that has not woken the driver is not read again.
         let mut transport = reading(&[Some("a")]);
-        let talk = &mut transport.talk;
-        assert_eq!([(); 2].map(|()| talk.poll_read(&cx)), [Got::Last, Got::Nothing]);
-        assert_eq!(talk.reader.as_ref().unwrap().read, 2);
-        let mut talk = Talk::new(Flood { line: b"\n", at: 0 }, Gate::default(), &PROFILE, &ClientOptions::new());
-        assert_eq!(talk.poll_read(&cx), Got::Bytes);
+        assert_eq!([(); 2].map(|()| read(&mut transport)), [Got::Last, Got::Nothing]);
+        assert_eq!(transport.link.reader.as_ref().unwrap().read, 2);
+        transport.link.look_again();
+        assert_eq!((read(&mut transport), transport.link.reader.as_ref().unwrap().read), (Got::Nothing, 3));
+        let mut flood = StreamTransport::new(Flood { line: b"\n", at: 0 }, Gate::default(), &PROFILE);
+        assert_eq!(read(&mut flood), Got::Bytes);
     }
 
     #[test]
@@ -478,7 +403,7 @@ mod tests {
         transport.begin_close(0);
         assert_eq!(explained(&transport), "it was closed");
         run(&mut transport, 0);
-        assert_eq!(transport.talk.reader.as_ref().unwrap().read, 0);
+        assert_eq!(transport.link.reader.as_ref().unwrap().read, 0);
     }
 
     /// A server that takes no more bytes may still say why. After that time its connection is lost.
@@ -490,13 +415,13 @@ mod tests {
             transport.link().client.connect();
             assert!(transport.next_deadline().is_none_or(|due| due > 510));
             run(&mut transport, 10);
-            assert!(transport.talk.writer.is_none() && transport.talk.session.out().is_empty());
+            assert!(transport.link.writer.is_none() && transport.lines.pending().is_none());
             assert_eq!((transport.next_deadline(), explained(&transport).as_str()), (Some(510), ""));
             run(&mut transport, 509);
             assert_eq!(explained(&transport), "");
             // Words that come in the last moment are heard.
-            transport.talk.reader.as_mut().unwrap().reads = [Some("\n")].into();
-            transport.talk.alarm.ring();
+            transport.link.reader.as_mut().unwrap().reads = [Some("\n")].into();
+            transport.link.look_again();
             run(&mut transport, 510);
             assert_eq!(explained(&transport), "");
             run(&mut transport, 510);
@@ -510,21 +435,21 @@ mod tests {
     fn bytes_are_flushed_once_and_again_if_that_takes_time() {
         let mut transport = writing(&[Some(3), Some(7)], &[Poll::Pending]);
         run(&mut transport, 0);
-        assert_eq!(transport.talk.writer.as_ref().unwrap().flushed, 0, "there is nothing to flush");
+        assert_eq!(transport.link.writer.as_ref().unwrap().flushed, 0, "there is nothing to flush");
         transport.link().client.connect();
         for _ in 0..3 {
             run(&mut transport, 0);
         }
-        let writer = transport.talk.writer.as_ref().unwrap();
+        let writer = transport.link.writer.as_ref().unwrap();
         assert_eq!((writer.flushed, writer.written.matches("server/discover").count()), (2, 1));
         assert!(writer.written.ends_with('\n'));
         let mut failed = writing(&[None], &[]);
         failed.link().client.connect();
         let mut cx = Context::from_waker(Waker::noop());
-        failed.talk.run(0, &mut Ignore);
-        failed.talk.dirty = true;
-        failed.talk.poll_write(7, &mut cx);
-        assert_eq!(failed.talk.last_words(), Some(7 + LAST_WORDS));
+        failed.lines.run(7, &mut Ignore);
+        failed.link.dirty = true;
+        failed.link.poll_write(&mut failed.lines, &mut cx);
+        assert_eq!(failed.lines.last_words(), Some(507));
     }
 
     #[test]
@@ -532,7 +457,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
         let mut transport = writing(&[Some(1), Some(9), Some(30)], &[]);
-        transport.talk.reader.as_mut().unwrap().reads =
+        transport.link.reader.as_mut().unwrap().reads =
             [Some("{\"jsonrpc\":\"2.0\""), Some(",\"method\":\"a\"}\n")].into();
         transport.trace(Box::new(move |way, text| {
             sink.lock().unwrap().push((way, String::from_utf8_lossy(text).into_owned()));
@@ -548,79 +473,5 @@ mod tests {
         assert!(sent.len() == 2 && sent[0].contains("first") && sent[1].contains("second"), "{sent:?}");
         let received: Vec<_> = of(Direction::Received).collect();
         assert!(received.len() == 1 && received[0].contains("\"method\":\"a\""), "{received:?}");
-    }
-
-    #[test]
-    fn requests_wait_while_much_is_pending_and_the_writer_lives() {
-        let mut transport = reading(&[]);
-        transport.talk.session.out().put(&vec![b' '; BACKLOG - 1]).unwrap();
-        assert!(!transport.is_full());
-        transport.talk.session.out().put(b" ").unwrap();
-        assert!(transport.is_full());
-        transport.talk.writer = None;
-        assert!(!transport.is_full());
-    }
-
-    #[test]
-    fn only_pending_answers_are_owed() {
-        let mut transport = reading(&[Some("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")]);
-        let talk = &mut transport.talk;
-        talk.session.client().connect_as(Revision::V2025_11_25);
-        talk.run(0, &mut Ignore);
-        let asked = talk.session.out().pending().len();
-        talk.session.out().sent(asked);
-        talk.owed = 5;
-        talk.session.out().put(b"   ").unwrap();
-        talk.run(0, &mut Ignore);
-        assert_eq!(talk.owed, 3, "the others were written");
-        talk.poll_read(&Context::from_waker(Waker::noop()));
-        talk.run(0, &mut Ignore);
-        assert_eq!(talk.owed, talk.session.out().pending().len());
-        assert!(talk.owed > 3, "an answer");
-        talk.session.out().put(&vec![b' '; OWED]).unwrap();
-        for (owed, is_owing) in [(OWED - 1, false), (OWED, true)] {
-            talk.owed = owed;
-            assert_eq!(talk.is_owing(), is_owing);
-        }
-    }
-
-    /// A second process begins with nothing of the first.
-    #[test]
-    fn a_restart_forgets_all() {
-        let mut transport = reading(&[]);
-        let cx = Context::from_waker(Waker::noop());
-        let talk = &mut transport.talk;
-        assert_eq!(talk.poll_read(&cx), Got::Nothing);
-        talk.session.out().put(b"rest").unwrap();
-        (talk.dirty, talk.broke, talk.owed) = (true, Some(1), 4);
-        assert!(talk.restart().is_some());
-        assert!(talk.session.out().is_empty() && talk.writer.is_none() && talk.reader.is_none());
-        assert_eq!((talk.dirty, talk.last_words(), talk.owed), (false, None, 0));
-        talk.reader = Some(Steps { reads: [Some("a")].into(), ..Steps::default() });
-        assert_eq!(talk.poll_read(&cx), Got::Last, "the new one is read at once");
-    }
-
-    /// The messages to another process are shown whole.
-    #[test]
-    fn a_trace_goes_on_after_a_restart() {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&seen);
-        let mut transport = StreamTransport::new(Flood { line: b"\n", at: 0 }, Gate::default(), &PROFILE);
-        transport.trace(Box::new(move |way, text| {
-            sink.lock().unwrap().push((way, String::from_utf8_lossy(text).into_owned()));
-        }));
-        let mut cx = Context::from_waker(Waker::noop());
-        let talk = &mut transport.talk;
-        let mut say = |talk: &mut Talk<_, _>, text: &str| {
-            talk.session.out().put(text.as_bytes()).unwrap();
-            talk.poll_write(0, &mut cx);
-        };
-        say(talk, "{\"to\":\"the first process\"}\n");
-        talk.restart();
-        talk.writer = Some(Gate { is_open: true, ..Gate::default() });
-        say(talk, "{\"to\":\"the second\"}\n");
-        let lines = ["{\"to\":\"the first process\"}", "{\"to\":\"the second\"}"];
-        assert_eq!(*seen.lock().unwrap(), lines.map(|line| (Direction::Sent, line.to_owned())));
-        assert_eq!(talk.writer.as_ref().unwrap().flushed, lines[1].len() + 1);
     }
 }

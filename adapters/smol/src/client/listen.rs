@@ -188,13 +188,13 @@ impl Drop for SubscriptionStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backlog::Backlog;
     use crate::client::ClientOptions;
     use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, LineClient};
     use mcp_sansio::frame::LineBuffer;
     use mcp_sansio::json::Raw;
     use mcp_sansio::memory::Store;
     use mcp_sansio::revision::Revision;
+    use mcp_sansio_host::Backlog;
 
     fn heard() -> Heard {
         Heard::new(&SubscriptionFilter::new())

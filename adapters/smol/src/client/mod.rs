@@ -133,8 +133,8 @@ pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore}
 #[cfg(feature = "http")]
 pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
-    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, Ignore, OwnedResult, PageLimits, ServerError,
-    ServerHello, StopSignal,
+    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
+    ServerError, ServerHello, StopSignal,
 };
 #[cfg(feature = "http")]
 pub use mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params};
@@ -159,9 +159,6 @@ use mcp_sansio::server::Millis;
 
 use shared::Shared;
 use state::State;
-
-/// The limit of requests and subscriptions in flight; further requests wait.
-pub const IN_FLIGHT: usize = 64;
 
 /// A function that is called with every message, see [`Client::trace`].
 pub type Trace = Box<dyn FnMut(Direction, &[u8]) + Send>;

@@ -37,6 +37,11 @@ impl OutputPipe {
         let pipe = Async::new(File::from(OwnedFd::try_from(output)?))?;
         Ok(OutputPipe { pipe, next: Next::Read })
     }
+
+    /// Reads next, even if the reactor has not seen anything yet.
+    pub(super) const fn look_again(&mut self) {
+        self.next = Next::Read;
+    }
 }
 
 impl AsyncRead for OutputPipe {

@@ -16,10 +16,10 @@ use mcp_sansio::protocol::{ClientCapability, LoggingLevel, Method};
 use mcp_sansio::revision::Revisions;
 
 use super::*;
-use crate::backlog::Backlog;
 use crate::client::{
     Client, ClientOptions, Driver, ExcludedTool, IN_FLIGHT, Ignore, OwnedEvent, StopSignal, SubscriptionEvent, Trace,
 };
+use mcp_sansio_host::Backlog;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 static OLDER: ClientInfo<'static> = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));

@@ -8,7 +8,7 @@ use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 /// A message may have any length, but none is begun while `limit` bytes wait. The session then handles no input, so a
 /// client that does not read costs at most the limit and one message.
 #[derive(Debug)]
-pub(crate) struct Backlog {
+pub struct Backlog {
     bytes: Vec<u8>,
     /// The number of bytes that were written.
     sent: usize,
@@ -24,26 +24,31 @@ pub(crate) struct Backlog {
 const KEPT: usize = 64 * 1024;
 
 impl Backlog {
-    pub(crate) const fn new(limit: usize) -> Self {
+    /// Makes an empty backlog. No message is begun while `limit` bytes wait.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
         Backlog { bytes: Vec::new(), sent: 0, limit, held: false, only_answers: false, dropped: None }
     }
 
     /// Drops all later notifications and requests to the client.
-    pub(crate) const fn only_answers(&mut self) {
+    pub const fn only_answers(&mut self) {
         self.only_answers = true;
     }
 
     /// Returns the bytes to write.
-    pub(crate) fn pending(&self) -> &[u8] {
+    #[must_use]
+    pub fn pending(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or(&[])
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether all bytes were written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.pending().is_empty()
     }
 
     /// Removes the first `n` pending bytes: they were written.
-    pub(crate) fn sent(&mut self, n: usize) {
+    pub fn sent(&mut self, n: usize) {
         self.sent += n;
         if self.is_empty() {
             self.bytes.clear();
@@ -57,7 +62,8 @@ impl Backlog {
     }
 
     /// Returns whether a message may be begun.
-    pub(crate) fn is_open(&self) -> bool {
+    #[must_use]
+    pub fn is_open(&self) -> bool {
         !self.held && self.pending().len() < self.limit
     }
 }

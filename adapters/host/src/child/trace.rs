@@ -1,21 +1,13 @@
-//! Shows messages on their way, for debugging.
+//! Shows the lines of a connection on their way, for debugging.
 
-/// The direction of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there are two")]
-pub enum Direction {
-    /// From the client to the server.
-    Sent,
-    /// From the server to the client.
-    Received,
-}
+use crate::Direction;
 
 /// The limit of a line, in bytes; longer lines are shown in pieces.
 const SHOWN: usize = 1 << 20;
 
 /// Shows the lines of a connection in both directions.
 #[derive(Debug)]
-pub struct LineTrace<T> {
+pub(crate) struct LineTrace<T> {
     trace: T,
     /// The number of pending bytes that were shown.
     shown: usize,
@@ -25,12 +17,12 @@ pub struct LineTrace<T> {
 
 impl<T: FnMut(Direction, &[u8])> LineTrace<T> {
     /// Begins a trace. The first `pending` bytes, which wait already, are not shown.
-    pub const fn new(trace: T, pending: usize) -> Self {
+    pub(crate) const fn new(trace: T, pending: usize) -> Self {
         LineTrace { trace, shown: pending, line: Vec::new() }
     }
 
     /// Shows the bytes that are about to be written, except those that were shown before.
-    pub fn sent(&mut self, pending: &[u8]) {
+    pub(crate) fn sent(&mut self, pending: &[u8]) {
         for line in pending.get(self.shown..).unwrap_or_default().split_inclusive(|&byte| byte == b'\n') {
             (self.trace)(Direction::Sent, line.trim_ascii_end());
         }
@@ -38,12 +30,12 @@ impl<T: FnMut(Direction, &[u8])> LineTrace<T> {
     }
 
     /// Notes that the first `bytes` of the pending ones were written.
-    pub fn written(&mut self, bytes: usize) {
+    pub(crate) fn written(&mut self, bytes: usize) {
         self.shown = self.shown.saturating_sub(bytes);
     }
 
     /// Shows bytes that were received.
-    pub fn received(&mut self, bytes: &[u8]) {
+    pub(crate) fn received(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.line.len() >= SHOWN {

@@ -21,17 +21,6 @@ pub enum Stderr<L> {
     Lines(L),
 }
 
-impl<L> Stderr<L> {
-    /// Returns the setting to start the process with.
-    pub fn stdio(&self) -> Stdio {
-        match self {
-            Stderr::Inherit => Stdio::inherit(),
-            Stderr::Null => Stdio::null(),
-            Stderr::Keep | Stderr::Lines(_) => Stdio::piped(),
-        }
-    }
-}
-
 impl<L> fmt::Debug for Stderr<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -60,6 +49,15 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
     /// Makes an empty log.
     pub const fn new(to: Stderr<L>) -> Self {
         StderrLog { to, line: Vec::new(), tail: Vec::new() }
+    }
+
+    /// Returns the setting to start the process with.
+    pub fn stdio(&self) -> Stdio {
+        match self.to {
+            Stderr::Inherit => Stdio::inherit(),
+            Stderr::Null => Stdio::null(),
+            Stderr::Keep | Stderr::Lines(_) => Stdio::piped(),
+        }
     }
 
     /// Takes bytes from the pipe.
@@ -111,7 +109,7 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
     }
 
     /// Forgets the last lines: another process begins.
-    pub fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.end();
         self.tail.clear();
     }
@@ -129,8 +127,7 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
     }
 
     /// Adds the last lines to `known`, if they may explain the loss.
-    #[must_use]
-    pub fn explain(&self, why: TransportError, known: String) -> String {
+    pub(crate) fn explain(&self, why: TransportError, known: String) -> String {
         let words = self.last_words();
         if words.is_empty() || !matches!(why, TransportError::Closed | TransportError::TimedOut) {
             return known;

@@ -1,0 +1,232 @@
+//! A client on lines: what every transport over a pipe or a stream of bytes decides, without its input and output.
+
+use std::fmt;
+
+use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::memory::Store;
+use mcp_sansio::server::Millis;
+
+use super::trace::LineTrace;
+use crate::{Backlog, ClientOptions, Direction, IN_FLIGHT};
+
+/// The limit of pending bytes: while more are pending, requests wait. The engine's own messages are always taken:
+/// they are small, and limited by the requests.
+const FULL: usize = 1 << 20;
+
+/// The limit of pending answers, in bytes: while more are pending, nothing is read. It stops a server that sends
+/// requests and does not read the answers. Pending requests do not count, however large: a server may have to write
+/// before it can read them.
+const OWED: usize = 16 << 20;
+
+/// The time to read on after the writer has failed: the server's last messages may explain why.
+const LAST_WORDS: Millis = 500;
+
+/// A client on lines. An adapter reads into [`space`](LineSession::space), calls [`run`](LineSession::run), and writes what is
+/// [pending](LineSession::pending).
+pub struct LineSession<'m, T> {
+    client: LineClient<'m, Backlog>,
+    /// The number of pending bytes that are answers.
+    owed: usize,
+    /// The time when the writer failed.
+    broke: Option<Millis>,
+    now: Millis,
+    trace: Option<LineTrace<T>>,
+}
+
+impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
+    /// Makes a client with these times and limits.
+    #[must_use]
+    pub fn new(profile: &'m ClientInfo<'m>, options: &ClientOptions) -> Self {
+        let input = LineBuffer::new(Store::growing(options.message_limit()));
+        LineSession {
+            client: LineClient::new(input, options.engine(profile, IN_FLIGHT), Backlog::new(usize::MAX)),
+            owed: 0,
+            broke: None,
+            now: 0,
+            trace: None,
+        }
+    }
+
+    /// Returns the engine and its sink.
+    pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
+        self.client.handle()
+    }
+
+    /// Returns the engine.
+    pub fn engine(&self) -> &Client<'m> {
+        self.client.engine()
+    }
+
+    /// Returns whether requests have to wait until more is written.
+    pub fn is_full(&mut self) -> bool {
+        self.broke.is_none() && self.pending_len() >= FULL
+    }
+
+    /// Returns whether reading has to wait until more answers are written.
+    pub fn is_owing(&mut self) -> bool {
+        self.owed.min(self.pending_len()) >= OWED
+    }
+
+    fn pending_len(&mut self) -> usize {
+        self.client.out().pending().len()
+    }
+
+    /// Returns the space for the next bytes of the server.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.client.space()
+    }
+
+    /// Notes that `n` bytes were read into [`space`](LineSession::space).
+    pub fn filled(&mut self, n: usize) {
+        if let Some(trace) = &mut self.trace {
+            trace.received(self.client.space().get(..n).unwrap_or_default());
+        }
+        self.client.filled(n);
+    }
+
+    /// Handles the bytes that were read, and what is due.
+    pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
+        self.now = now;
+        let before = self.pending_len();
+        // `NextStep::Write` needs no care here: the sink has no limit, so it is never full.
+        let _ = self.client.run(now, handler);
+        self.owed = self.owed.min(before) + self.pending_len().saturating_sub(before);
+    }
+
+    /// Returns the bytes to write now, if there are any. A trace shows them.
+    pub fn pending(&mut self) -> Option<&[u8]> {
+        let pending = self.client.out().pending();
+        if let Some(trace) = &mut self.trace {
+            trace.sent(pending);
+        }
+        Some(pending).filter(|pending| !pending.is_empty())
+    }
+
+    /// Notes that the first `n` of the pending bytes were written.
+    pub fn sent(&mut self, n: usize) {
+        self.client.out().sent(n);
+        if let Some(trace) = &mut self.trace {
+            trace.written(n);
+        }
+    }
+
+    /// Notes that the writer has failed, and drops what is pending. The server may still send its
+    /// [last words](LineSession::last_words).
+    pub fn writer_failed(&mut self) {
+        self.broke.get_or_insert(self.now);
+        let pending = self.pending_len();
+        self.sent(pending);
+    }
+
+    /// Returns the time to stop reading after the writer has failed.
+    #[must_use]
+    pub fn last_words(&self) -> Option<Millis> {
+        self.broke.map(|at| at.saturating_add(LAST_WORDS))
+    }
+
+    /// Notes that nothing more comes from the server: the next [`run`](LineSession::run) ends all requests.
+    pub fn end_of_input(&mut self) {
+        self.client.end_of_input();
+    }
+
+    /// Gives up the probe for `initialize` on another connection. Returns whether it was under way.
+    pub(crate) fn give_up_probe(&mut self) -> bool {
+        self.client.give_up_probe()
+    }
+
+    /// Opens the connection anew: the next [`run`](LineSession::run) reports that requests in flight are lost.
+    pub fn reconnect(&mut self) {
+        self.client.reconnect(TransportError::Closed);
+    }
+
+    /// Forgets the writer that was there, for another one.
+    pub(crate) fn forget_writer(&mut self) {
+        self.writer_failed();
+        (self.broke, self.owed) = (None, 0);
+    }
+
+    /// Calls `trace` with every message from now on.
+    pub fn trace(&mut self, trace: T) {
+        self.trace = Some(LineTrace::new(trace, self.pending_len()));
+    }
+}
+
+/// Leaves the messages out.
+impl<T> fmt::Debug for LineSession<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineSession").field("owed", &self.owed).field("broke", &self.broke).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ignore;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio::sink::Sink;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    type Tracer = Box<dyn FnMut(Direction, &[u8])>;
+
+    fn session() -> LineSession<'static, Tracer> {
+        LineSession::new(&PROFILE, &ClientOptions::new())
+    }
+
+    fn fill(lines: &mut LineSession<'static, Tracer>, bytes: usize) {
+        lines.client.out().put(&vec![b' '; bytes]).unwrap();
+    }
+
+    #[test]
+    fn requests_wait_while_much_is_pending_and_the_writer_lives() {
+        let mut lines = session();
+        fill(&mut lines, FULL - 1);
+        assert!(!lines.is_full());
+        fill(&mut lines, 1);
+        assert!(lines.is_full());
+        lines.writer_failed();
+        fill(&mut lines, FULL);
+        assert!(!lines.is_full());
+    }
+
+    #[test]
+    fn only_pending_answers_are_owed() {
+        let mut lines = session();
+        lines.handle().client.connect_as(Revision::V2025_11_25);
+        lines.run(0, &mut Ignore);
+        let asked = lines.pending_len();
+        lines.sent(asked);
+        lines.owed = 5;
+        fill(&mut lines, 3);
+        lines.run(0, &mut Ignore);
+        assert_eq!(lines.owed, 3, "the others were written");
+        let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+        lines.space()[..ping.len()].copy_from_slice(ping);
+        lines.filled(ping.len());
+        lines.run(0, &mut Ignore);
+        assert_eq!(lines.pending_len(), lines.owed);
+        assert!(lines.owed > 3, "an answer");
+        fill(&mut lines, OWED);
+        for (owed, is_owing) in [(OWED - 1, false), (OWED, true)] {
+            lines.owed = owed;
+            assert_eq!(lines.is_owing(), is_owing);
+        }
+    }
+
+    /// The first failure of the writer counts. Another writer begins with nothing of the first.
+    #[test]
+    fn another_writer_begins_anew() {
+        let mut lines = session();
+        for now in [7, 9] {
+            lines.run(now, &mut Ignore);
+            fill(&mut lines, 4);
+            lines.writer_failed();
+            assert_eq!((lines.last_words(), lines.pending()), (Some(7 + LAST_WORDS), None));
+        }
+        fill(&mut lines, 4);
+        lines.owed = 4;
+        lines.forget_writer();
+        assert_eq!((lines.last_words(), lines.owed, lines.pending()), (None, 0, None));
+    }
+}
