@@ -112,6 +112,7 @@ pub mod json;
 pub mod line_server;
 #[cfg(feature = "defmt")]
 mod log;
+mod machine;
 pub mod memory;
 pub mod protocol;
 pub mod revision;

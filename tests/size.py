@@ -17,14 +17,14 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20310,
+    "code lines, core": 20317,
     "code lines, http": 12973,
-    "code lines, published": 56689,
+    "code lines, published": 56654,
     "public functions": 1956,
     "public types": 418,
     "feature entries": 65,
     "cfgs": 766,
-    "tracked files": 2201,
+    "tracked files": 2202,
     "words for users": 40300,
 }
 

@@ -9,6 +9,7 @@ use super::responses::is_complete;
 use super::timeouts::write_timed_out;
 use super::{Client, ClientEvent, ErrorObject, ProtocolViolation, RequestError, SendError, TransportError, Turn};
 use crate::json::{Raw, Text};
+use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
 use crate::rpc::{Envelope, begin_notification};
@@ -36,25 +37,32 @@ enum Phase {
 /// [`connect`](super::Client::connect) starts at `Idle`.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Idle", "WantDiscover", "connect"),
-    ("Idle", "WantInitialize", "connect, older server known"),
-    ("Idle", "Ready", "connect_as 2026-07-28"),
+    ("Idle", "WantInitialize", "connect"),
+    ("Idle", "WantInitialize", "connect_as"),
+    ("Idle", "Ready", "connect_as"),
     ("WantDiscover", "Discovering", "advance"),
-    ("WantDiscover", "Failed", "closed, too large"),
+    ("WantDiscover", "Failed", "end"),
     ("Discovering", "Ready", "DiscoverResult"),
     ("Discovering", "WantDiscover", "other version supported"),
-    ("Discovering", "WantInitialize", "error, timeout, end of the process, older versions"),
-    ("Discovering", "Over", "error, timeout, no common version"),
-    ("Discovering", "Failed", "closed, lost"),
+    ("Discovering", "WantInitialize", "other answer, older versions"),
+    ("Discovering", "WantInitialize", "timeout"),
+    ("Discovering", "WantInitialize", "end of the process"),
+    ("Discovering", "WantInitialize", "lost"),
+    ("Discovering", "Over", "not opened"),
+    ("Discovering", "Failed", "lost"),
+    ("Discovering", "Failed", "end"),
     ("WantInitialize", "Initializing", "advance"),
     ("WantInitialize", "Ready", "late DiscoverResult"),
-    ("WantInitialize", "Over", "no common version"),
-    ("WantInitialize", "Failed", "closed, too large"),
-    ("Initializing", "Ready", "InitializeResult, late DiscoverResult"),
+    ("WantInitialize", "Over", "not opened"),
+    ("WantInitialize", "Failed", "end"),
+    ("Initializing", "Ready", "InitializeResult"),
+    ("Initializing", "Ready", "late DiscoverResult"),
     ("Initializing", "WantInitialize", "other version supported"),
-    ("Initializing", "Over", "error, timeout, no common version"),
-    ("Initializing", "Failed", "closed, lost"),
-    ("Ready", "Over", "closed"),
-    ("Failed", "Over", "advance"),
+    ("Initializing", "Over", "not opened"),
+    ("Initializing", "Failed", "lost"),
+    ("Initializing", "Failed", "end"),
+    ("Ready", "Over", "end"),
+    ("Failed", "Over", "not opened"),
 ];
 
 machine!(Phase, TRANSITIONS: Idle WantDiscover Discovering WantInitialize Initializing Ready Failed Over);
@@ -85,8 +93,8 @@ impl Opening {
         wire != 0 && [self.wire, self.late_probe, self.late_initialize].iter().any(|&own| u64::from(own) == wire)
     }
 
-    fn enter(&mut self, phase: Phase) {
-        self.phase.enter(phase);
+    fn enter(&mut self, cause: &str, phase: Phase) {
+        self.phase.enter(cause, phase);
         self.deadline = None;
         self.wire = 0;
     }
@@ -126,15 +134,15 @@ impl Client<'_> {
     /// in flight end with [`TransportError::Closed`], subscriptions open again.
     pub fn connect(&mut self) {
         let probes = self.newest(Era::Modern).is_some() && self.revision.is_none_or(Revision::is_modern);
-        self.open(None, if probes { Phase::WantDiscover } else { Phase::WantInitialize });
+        self.open("connect", None, if probes { Phase::WantDiscover } else { Phase::WantInitialize });
     }
 
-    fn open(&mut self, revision: Option<Revision>, first: Phase) {
+    fn open(&mut self, cause: &str, revision: Option<Revision>, first: Phase) {
         self.lose_all(TransportError::Closed, true);
         self.revision = revision;
         self.offered = ServerCapabilities::NONE;
         self.opening = Opening::default();
-        self.opening.enter(first);
+        self.opening.enter(cause, first);
     }
 
     /// Opens the connection with a revision that the server is known to support, without a probe. With 2026-07-28
@@ -143,10 +151,10 @@ impl Client<'_> {
     /// [`connect`](super::Client::connect).
     pub fn connect_as(&mut self, revision: Revision) {
         if revision.is_modern() {
-            self.open(Some(revision), Phase::Ready);
+            self.open("connect_as", Some(revision), Phase::Ready);
             self.offered = ServerCapabilities::ALL;
         } else {
-            self.open(Some(revision), Phase::WantInitialize);
+            self.open("connect_as", Some(revision), Phase::WantInitialize);
             self.opening.asks = Some(revision);
         }
     }
@@ -166,7 +174,7 @@ impl Client<'_> {
     pub fn give_up_probe(&mut self) -> bool {
         let gives_up = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
         if gives_up {
-            self.opening.enter(Phase::WantInitialize);
+            self.opening.enter("end of the process", Phase::WantInitialize);
         }
         gives_up
     }
@@ -192,7 +200,7 @@ impl Client<'_> {
             match self.opening.phase {
                 Phase::Discovering if self.newest(Era::Legacy).is_some() => {
                     self.opening.late_probe = self.opening.wire;
-                    self.opening.enter(Phase::WantInitialize);
+                    self.opening.enter("timeout", Phase::WantInitialize);
                 }
                 phase => {
                     // The protocol forbids to cancel `initialize`.
@@ -234,7 +242,7 @@ impl Client<'_> {
             info.write_info(params.key("clientInfo"), revision)
         })?;
         self.last_id = wire;
-        self.opening.enter(sent);
+        self.opening.enter("advance", sent);
         self.opening.asks = Some(revision).filter(|revision| !revision.is_modern()).or(self.opening.asks);
         self.opening.wire = wire;
         self.opening_time(wire.into(), true);
@@ -270,7 +278,7 @@ impl Client<'_> {
         // A result of another type does not answer the probe.
         let result = envelope.result.filter(|&result| !probes || is_complete(result));
         Ok(match (self.opening.phase, result, envelope.error) {
-            (Phase::Discovering, Some(result), None) => self.discovered(result),
+            (Phase::Discovering, Some(result), None) => self.discovered("DiscoverResult", result),
             // `initialize` is on the wire, or waits for room in the sink.
             (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => self.discovered_late(result),
             (Phase::Initializing, Some(result), None) => return self.initialized(result, out),
@@ -288,7 +296,7 @@ impl Client<'_> {
 
     /// Ends the opening.
     fn unconnected<'a>(&mut self, why: RequestError<'a>) -> Option<ClientEvent<'a>> {
-        self.opening.enter(Phase::Over);
+        self.opening.enter("not opened", Phase::Over);
         Some(ClientEvent::Unconnected(why))
     }
 
@@ -300,11 +308,11 @@ impl Client<'_> {
         self.info.revisions.of(era).filter(named).last()
     }
 
-    fn discovered<'a>(&mut self, result: Raw<'a>) -> Option<ClientEvent<'a>> {
+    fn discovered<'a>(&mut self, cause: &str, result: Raw<'a>) -> Option<ClientEvent<'a>> {
         let supported = result.get("supportedVersions");
         if let Some(revision) = self.common(supported, Era::Modern) {
             let server = result.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO));
-            return Some(self.connected(revision, result, server));
+            return Some(self.connected(cause, revision, result, server));
         }
         self.fall_back(supported)
     }
@@ -314,7 +322,7 @@ impl Client<'_> {
     fn discovered_late<'a>(&mut self, result: Raw<'a>) -> Option<ClientEvent<'a>> {
         self.common(result.get("supportedVersions"), Era::Modern)?;
         self.opening.late_initialize = self.opening.wire;
-        self.discovered(result)
+        self.discovered("late DiscoverResult", result)
     }
 
     /// Falls back to `initialize`: the server has no revision of 2026-07-28 or later that the client has.
@@ -325,7 +333,7 @@ impl Client<'_> {
         if self.newest(Era::Legacy).is_none() || (named && self.opening.asks.is_none()) {
             return self.unconnected(RequestError::Lost(TransportError::NoCommonRevision));
         }
-        self.opening.enter(Phase::WantInitialize);
+        self.opening.enter("other answer, older versions", Phase::WantInitialize);
         None
     }
 
@@ -340,7 +348,7 @@ impl Client<'_> {
         let supported = error.data.and_then(|data| data.get("supported"));
         self.opening.tries += 1;
         if self.common(supported, Era::Modern).is_some() && self.opening.tries < TRIES {
-            self.opening.enter(Phase::WantDiscover);
+            self.opening.enter("other version supported", Phase::WantDiscover);
             return None;
         }
         if self.common(supported, Era::Legacy).is_some() {
@@ -363,7 +371,7 @@ impl Client<'_> {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
         write_notification(out, "notifications/initialized")?;
-        Ok(Some(self.connected(revision, result, result.get("serverInfo"))))
+        Ok(Some(self.connected("InitializeResult", revision, result, result.get("serverInfo"))))
     }
 
     /// Some servers refuse an unknown revision instead of offering another one.
@@ -372,16 +380,22 @@ impl Client<'_> {
         self.opening.tries += 1;
         let other = self.common(supported, Era::Legacy).filter(|&other| Some(other) != self.opening.asks);
         if other.is_some() && self.opening.tries < TRIES {
-            self.opening.enter(Phase::WantInitialize);
+            self.opening.enter("other version supported", Phase::WantInitialize);
             self.opening.asks = other;
             return None;
         }
         self.unconnected(RequestError::Error(error))
     }
 
-    fn connected<'a>(&mut self, revision: Revision, result: Raw<'a>, server: Option<Raw<'a>>) -> ClientEvent<'a> {
+    fn connected<'a>(
+        &mut self,
+        cause: &str,
+        revision: Revision,
+        result: Raw<'a>,
+        server: Option<Raw<'a>>,
+    ) -> ClientEvent<'a> {
         let capabilities = result.get("capabilities");
-        self.opening.enter(Phase::Ready);
+        self.opening.enter(cause, Phase::Ready);
         self.revision = Some(revision);
         self.offered = capabilities.map_or(ServerCapabilities::NONE, ServerCapabilities::read);
         let instructions = result.get("instructions").and_then(|text| text.text());
@@ -395,10 +409,10 @@ impl Client<'_> {
             (Phase::Discovering, TransportError::Status(_) | TransportError::Invalid)
                 if self.newest(Era::Legacy).is_some() =>
             {
-                self.opening.enter(Phase::WantInitialize);
+                self.opening.enter("lost", Phase::WantInitialize);
             }
             (Phase::Discovering | Phase::Initializing, _) if wire == u64::from(self.opening.wire) => {
-                self.opening.enter(Phase::Failed(why));
+                self.opening.enter("lost", Phase::Failed(why));
             }
             _ => {}
         }
@@ -408,8 +422,8 @@ impl Client<'_> {
     pub(crate) fn opening_ended(&mut self, why: TransportError) {
         match self.opening.phase {
             Phase::Idle | Phase::Over | Phase::Failed(_) => {}
-            Phase::Ready => self.opening.enter(Phase::Over),
-            _ => self.opening.enter(Phase::Failed(why)),
+            Phase::Ready => self.opening.enter("end", Phase::Over),
+            _ => self.opening.enter("end", Phase::Failed(why)),
         }
     }
 

@@ -36,26 +36,6 @@
 //! # Ok::<(), mcp_sansio::FullError>(())
 //! ```
 
-/// Implements `name` and `enter` for the states of a machine. `enter` checks each transition against the table in
-/// debug builds.
-macro_rules! machine {
-    ($state:ident, $table:ident: $($name:ident)*) => {
-        impl $state {
-            const fn name(self) -> &'static str {
-                match self {
-                    $($state::$name { .. } => stringify!($name),)*
-                }
-            }
-
-            pub(super) fn enter(&mut self, next: $state) {
-                let (from, to) = (self.name(), next.name());
-                debug_assert!($table.iter().any(|row| (row.0, row.1) == (from, to)), "no transition from {from} to {to}");
-                *self = next;
-            }
-        }
-    };
-}
-
 pub mod cache;
 mod client_info;
 mod connect;

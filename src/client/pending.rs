@@ -3,6 +3,7 @@
 use super::request::{Options, Request};
 use super::subscription_state::SubscriptionState;
 use super::{Client, PendingId, SendError, TransportError};
+use crate::machine;
 use crate::protocol::Method;
 use crate::time::Millis;
 
@@ -41,18 +42,18 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("ListingTools", "ListTools", "page, more to come"),
     ("ListingTools", "Retry", "last page"),
     ("Sent", "Ended", "lost"),
-    ("InputRequired", "Ended", "lost, refused"),
-    ("Retry", "Ended", "lost, too large"),
-    ("ListTools", "Ended", "lost, too large"),
+    ("InputRequired", "Ended", "lost"),
+    ("Retry", "Ended", "lost"),
+    ("ListTools", "Ended", "lost"),
     ("ListingTools", "Ended", "lost"),
-    ("Subscription", "Ended", "lost, too large"),
-    ("Sent", "Free", "response, timeout, cancel"),
-    ("InputRequired", "Free", "timeout, cancel"),
-    ("Retry", "Free", "timeout, cancel"),
-    ("ListTools", "Free", "timeout, cancel"),
-    ("ListingTools", "Free", "timeout, cancel"),
-    ("Subscription", "Free", "response, timeout, cancel"),
-    ("Ended", "Free", "outcome told, cancel"),
+    ("Subscription", "Ended", "lost"),
+    ("Sent", "Free", "close"),
+    ("InputRequired", "Free", "close"),
+    ("Retry", "Free", "close"),
+    ("ListTools", "Free", "close"),
+    ("ListingTools", "Free", "close"),
+    ("Subscription", "Free", "close"),
+    ("Ended", "Free", "close"),
 ];
 
 machine!(PendingState, TRANSITIONS: Free Sent InputRequired Retry ListTools ListingTools Subscription Ended);
@@ -100,7 +101,7 @@ impl PendingRequest {
     /// Puts a request into this slot. Its first id on the wire is also its token.
     fn open(&mut self, id: u32, method: Method, options: Options, now: Millis, longest: Millis) {
         *self = PendingRequest { token: id, method, options, ..PendingRequest::FREE };
-        self.state.enter(PendingState::Sent { id });
+        self.state.enter("send", PendingState::Sent { id });
         self.set_timeout(now, true);
         self.end = after(now, options.end(longest));
     }
@@ -109,17 +110,16 @@ impl PendingRequest {
     pub(crate) fn subscribe(&mut self, token: u32, lists: u8, timeout: Option<Millis>) {
         let options = Options { timeout, ..Options::default() };
         *self = PendingRequest { token, method: Method::Listen, options, lists, ..PendingRequest::FREE };
-        self.state.enter(PendingState::Subscription(SubscriptionState::Opening));
+        self.state.enter("listen", PendingState::Subscription(SubscriptionState::Opening));
     }
 
     /// Waits for `count` inputs of this round. With none, the client sends the request again.
     pub(crate) fn input_required(&mut self, round: u32, count: u8) {
         let missing = bit(count).wrapping_sub(1);
-        self.state.enter(if missing == 0 {
-            PendingState::Retry
-        } else {
-            PendingState::InputRequired { round, missing }
-        });
+        match missing {
+            0 => self.state.enter("only a requestState", PendingState::Retry),
+            _ => self.state.enter("input required", PendingState::InputRequired { round, missing }),
+        }
         self.rounds += 1;
         // The timeout starts again when the request is sent again.
         self.deadline = None;
@@ -137,11 +137,10 @@ impl PendingRequest {
     pub(crate) fn input_given(&mut self, index: u8) {
         if let PendingState::InputRequired { round, missing } = self.state {
             let missing = missing & !bit(index);
-            self.state.enter(if missing == 0 {
-                PendingState::Retry
-            } else {
-                PendingState::InputRequired { round, missing }
-            });
+            match missing {
+                0 => self.state.enter("last answer", PendingState::Retry),
+                _ => self.state.enter("answer", PendingState::InputRequired { round, missing }),
+            }
         }
     }
 
@@ -151,7 +150,7 @@ impl PendingRequest {
         if !self.retryable || self.tools_listed {
             return false;
         }
-        self.state.enter(PendingState::ListTools { pages: 0 });
+        self.state.enter("header mismatch", PendingState::ListTools { pages: 0 });
         self.tools_listed = true;
         true
     }
@@ -160,15 +159,18 @@ impl PendingRequest {
     pub(crate) fn tools_page(&mut self, more: bool, pages_max: u8) {
         if let PendingState::ListingTools { pages, .. } = self.state {
             let more = more && pages < pages_max;
-            self.state.enter(if more { PendingState::ListTools { pages: pages + 1 } } else { PendingState::Retry });
+            match more {
+                true => self.state.enter("page, more to come", PendingState::ListTools { pages: pages + 1 }),
+                false => self.state.enter("last page", PendingState::Retry),
+            }
         }
     }
 
     /// Notes that the message is on the wire with this id, and starts its time limit.
     pub(crate) fn sent(&mut self, id: u32, now: Millis, longest: Millis) {
         match self.state {
-            PendingState::Retry => self.state.enter(PendingState::Sent { id }),
-            PendingState::ListTools { pages } => self.state.enter(PendingState::ListingTools { id, pages }),
+            PendingState::Retry => self.state.enter("advance", PendingState::Sent { id }),
+            PendingState::ListTools { pages } => self.state.enter("advance", PendingState::ListingTools { id, pages }),
             _ => return,
         }
         self.set_timeout(now, true);
@@ -176,9 +178,9 @@ impl PendingRequest {
     }
 
     /// Changes a subscription to `next`, until `deadline`. For `subscriptions.rs` only.
-    pub(crate) fn set_subscription(&mut self, next: SubscriptionState, deadline: Option<Millis>) {
+    pub(crate) fn set_subscription(&mut self, cause: &str, next: SubscriptionState, deadline: Option<Millis>) {
         if let PendingState::Subscription(state) = &mut self.state {
-            state.enter(next);
+            state.enter(cause, next);
             self.deadline = deadline;
         }
     }
@@ -186,7 +188,7 @@ impl PendingRequest {
     /// Ends the request without a response. [`advance`](super::Client::advance) reports it.
     pub(crate) fn lose(&mut self, why: TransportError) {
         if self.is_live() && !matches!(self.state, PendingState::Ended(_)) {
-            self.state.enter(PendingState::Ended(why));
+            self.state.enter("lost", PendingState::Ended(why));
         }
     }
 
@@ -348,7 +350,7 @@ impl Client<'_> {
         self.drop_held(token);
         let pending = self.pending_mut(token)?;
         let closed = *pending;
-        pending.state.enter(PendingState::Free);
+        pending.state.enter("close", PendingState::Free);
         Some(closed)
     }
 

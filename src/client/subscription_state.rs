@@ -1,5 +1,7 @@
 //! The states of a subscription of a client, and which follow which.
 
+use crate::machine;
+
 /// The state of a subscription. Ids are JSON-RPC ids and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubscriptionState {
@@ -23,13 +25,15 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Opening", "OpeningSent", "advance"),
     ("Opening", "Open", "all subscribed"),
     ("Opening", "Opening", "new connection"),
-    ("OpeningSent", "Opening", "response, new connection"),
+    ("OpeningSent", "Opening", "response"),
+    ("OpeningSent", "Opening", "new connection"),
     ("OpeningSent", "Open", "acknowledged"),
     ("OpeningSent", "Resting", "cut off"),
     ("Open", "Open", "acknowledged"),
     ("Open", "Opening", "new connection"),
     ("Open", "Resting", "cut off"),
-    ("Resting", "Opening", "deadline, new connection"),
+    ("Resting", "Opening", "deadline"),
+    ("Resting", "Opening", "new connection"),
     ("Opening", "Closing", "cancel"),
     ("OpeningSent", "ClosingSent", "cancel"),
     ("Open", "Closing", "cancel"),

@@ -175,10 +175,10 @@ impl Client<'_> {
     }
 
     /// Changes the state of a subscription. With `timed` the state has the timeout of requests.
-    fn set_subscription(&mut self, token: u32, next: SubscriptionState, timed: bool) {
+    fn set_subscription(&mut self, cause: &str, token: u32, next: SubscriptionState, timed: bool) {
         let now = self.now;
         if let Some(pending) = self.pending_mut(token) {
-            pending.set_subscription(next, after(now, pending.options.timeout.filter(|_| timed)));
+            pending.set_subscription(cause, next, after(now, pending.options.timeout.filter(|_| timed)));
         }
     }
 
@@ -200,12 +200,12 @@ impl Client<'_> {
             LISTS.iter().filter(|(_, _, feature, _)| self.offered.has(*feature)).fold(0, |all, list| all | list.0);
         let lists = offered & self.pending(token).map_or(0, |pending| pending.lists);
         let uris = self.held.iter().filter(|r| r.owner == token && r.kind == URI && r.tag == SUBSCRIBED).count();
-        self.opened(token, None);
+        self.opened("all subscribed", token, None);
         Ok(Some(ClientEvent::Listening(Subscriptions::new(token, lists, uris))))
     }
 
-    fn opened(&mut self, token: u32, id: Option<u32>) {
-        self.set_subscription(token, SubscriptionState::Open { id }, false);
+    fn opened(&mut self, cause: &str, token: u32, id: Option<u32>) {
+        self.set_subscription(cause, token, SubscriptionState::Open { id }, false);
         let now = self.now;
         if let Some(pending) = self.pending_mut(token) {
             pending.progress = now as u32;
@@ -230,7 +230,7 @@ impl Client<'_> {
         let at = uri.at();
         self.held.set_tag(at, to);
         self.last_id = id;
-        self.set_subscription(token, sent, true);
+        self.set_subscription("advance", token, sent, true);
         Ok(true)
     }
 
@@ -252,7 +252,7 @@ impl Client<'_> {
             _ => None,
         });
         let next = if state.is_closing() { SubscriptionState::Closing } else { SubscriptionState::Opening };
-        self.set_subscription(token, next, true);
+        self.set_subscription("response", token, next, true);
     }
 
     /// Sends `subscriptions/listen`.
@@ -278,7 +278,7 @@ impl Client<'_> {
             filter.close()
         })?;
         self.last_id = id;
-        self.set_subscription(token, SubscriptionState::OpeningSent { id }, true);
+        self.set_subscription("advance", token, SubscriptionState::OpeningSent { id }, true);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ impl Client<'_> {
             return ClientEvent::Ignored(ProtocolViolation::UnknownListen);
         };
         let (token, id) = (subscription.token, subscription.id());
-        self.opened(token, id);
+        self.opened("acknowledged", token, id);
         let filter = envelope.members.notifications.unwrap_or(const { Raw::constant("{}") });
         let told = |name| filter.get(name).and_then(|value| value.bool()).unwrap_or(false);
         let lists = LISTS.iter().filter(|list| told(list.1)).fold(0, |all, list| all | list.0);
@@ -323,7 +323,7 @@ impl Client<'_> {
             SubscriptionState::OpeningSent { id } => SubscriptionState::ClosingSent { id },
             _ => SubscriptionState::Closing,
         };
-        self.set_subscription(token, next, true);
+        self.set_subscription("cancel", token, next, true);
         true
     }
 
@@ -343,12 +343,12 @@ impl Client<'_> {
         }
         let rest = jittered(REST_FIRST.saturating_mul(1 << pending.rounds).min(REST_MOST), seed, now);
         pending.rounds += 1;
-        pending.set_subscription(SubscriptionState::Resting, after(now, Some(rest)));
+        pending.set_subscription("cut off", SubscriptionState::Resting, after(now, Some(rest)));
     }
 
     /// Opens a subscription after its rest.
     pub(crate) fn reopen(&mut self, token: u32, out: &mut dyn Out) -> Turn<'static> {
-        self.set_subscription(token, SubscriptionState::Opening, false);
+        self.set_subscription("deadline", token, SubscriptionState::Opening, false);
         self.advance_subscription(token, out)
     }
 
@@ -356,7 +356,7 @@ impl Client<'_> {
     pub(crate) fn reopen_subscriptions(&mut self) {
         self.held.retag(|record| (record.kind == URI).then_some(WANTED));
         for pending in self.pending.iter_mut() {
-            pending.set_subscription(SubscriptionState::Opening, None);
+            pending.set_subscription("new connection", SubscriptionState::Opening, None);
         }
     }
 }

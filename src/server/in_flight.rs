@@ -3,8 +3,9 @@
 use super::id::RequestToken;
 use super::request::{IncomingRequest, Negotiated};
 use super::streamed_reply::{StreamedReply, WINDOWS};
-use super::{Caching, Millis, RespondError, RpcError, Server, assert_transition, respond_failure};
+use super::{Caching, Millis, RespondError, RpcError, Server, respond_failure};
 use crate::json::{Raw, object::Object};
+use crate::machine;
 use crate::memory::FixedText;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
@@ -54,20 +55,7 @@ enum RequestState {
     Streaming(StreamedReply),
 }
 
-impl RequestState {
-    /// Returns the name in [`TRANSITIONS`].
-    const fn name(&self) -> &'static str {
-        match self {
-            RequestState::Free => "Free",
-            RequestState::Open => "Open",
-            RequestState::Suspended(_) => "Suspended",
-            RequestState::Asking(_) => "Asking",
-            RequestState::Ready(_) => "Ready",
-            RequestState::Resumed(_) => "Resumed",
-            RequestState::Streaming(_) => "Streaming",
-        }
-    }
-}
+machine!(RequestState, TRANSITIONS: Free Open Suspended Asking Ready Resumed Streaming);
 
 /// The last questions of a request. While a request has a round, the store for questions has records of it.
 #[derive(Clone, Copy, Debug)]
@@ -251,8 +239,7 @@ impl RequestSlot {
     /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
     #[inline]
     fn change(&mut self, cause: &str, state: RequestState) {
-        assert_transition(TRANSITIONS, self.state.name(), state.name(), cause);
-        self.state = state;
+        self.state.enter(cause, state);
     }
 
     /// Notes that its handler has asked `count` questions, whose ids begin at `first`. Without any it can run again.

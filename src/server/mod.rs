@@ -56,12 +56,6 @@ use crate::revision::Revision;
 use crate::rpc::{Envelope, MessageShape, fault_code};
 use crate::sink::{FullError, Out};
 
-/// Checks in debug builds that a table of transitions has one `from`, `to` and `cause`.
-#[inline]
-fn assert_transition(table: &[(&str, &str, &str)], from: &str, to: &str, cause: &str) {
-    debug_assert!(table.contains(&(from, to, cause)), "no transition from {from} to {to}: {cause}");
-}
-
 /// The least size of a sink, in bytes, with which every automatic answer fits: 256, with the feature `alloc` 384. The end of a
 /// `subscriptions/listen` names an id of the largest size twice.
 pub const MIN_ROOM: usize = 124 + 2 * ID_MAX;

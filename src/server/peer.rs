@@ -1,8 +1,9 @@
 //! The connection to a client, and how far it is opened. See
 //! [lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle).
 
+use super::ServerChange;
 use super::batch::BatchPosition;
-use super::{ServerChange, assert_transition};
+use crate::machine;
 use crate::protocol::{ClientCapabilities, LoggingLevel};
 use crate::revision::Revision;
 
@@ -26,16 +27,7 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Initialized", "Opened", "another initialize comes"),
 ];
 
-impl ConnectionState {
-    /// The name in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            ConnectionState::New => "New",
-            ConnectionState::Opened(_) => "Opened",
-            ConnectionState::Initialized(_) => "Initialized",
-        }
-    }
-}
+machine!(ConnectionState, TRANSITIONS: New Opened Initialized);
 
 /// The facts about the client of a connection or session.
 #[derive(Clone, Copy, Debug)]
@@ -105,21 +97,16 @@ impl Peer {
         }
     }
 
-    fn change(&mut self, cause: &str, state: ConnectionState) {
-        assert_transition(TRANSITIONS, self.state.name(), state.name(), cause);
-        self.state = state;
-    }
-
     /// Opens the connection: `initialize` was answered.
     pub(crate) fn open(&mut self, revision: Revision, client: ClientCapabilities) {
-        self.change("initialize", ConnectionState::Opened(revision));
+        self.state.enter("initialize", ConnectionState::Opened(revision));
         self.client = client;
     }
 
     /// Notes `notifications/initialized` or a request. Some clients never send the notification.
     pub(crate) fn mark_initialized(&mut self) {
         if let ConnectionState::Opened(revision) = self.state {
-            self.change("notifications/initialized, a request", ConnectionState::Initialized(revision));
+            self.state.enter("notifications/initialized, a request", ConnectionState::Initialized(revision));
         }
     }
 
@@ -127,7 +114,7 @@ impl Peer {
     /// next request counts as the notification.
     pub(crate) fn reopen(&mut self) {
         if let Some(revision) = self.revision() {
-            self.change("another initialize comes", ConnectionState::Opened(revision));
+            self.state.enter("another initialize comes", ConnectionState::Opened(revision));
         }
     }
 }

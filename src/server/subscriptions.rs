@@ -11,9 +11,10 @@
 use super::notify::{PullStatus, ServerChange};
 use super::request::{IncomingRequest, object};
 use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
-use super::{RpcError, Scope, Server, ServerInfo, ServerOptions, assert_transition};
+use super::{RpcError, Scope, Server, ServerInfo, ServerOptions};
 use crate::json::object::{Object, array};
 use crate::json::{DecodeError, Raw, Text, write};
+use crate::machine;
 use crate::memory::records::{NoRoomError, OVERHEAD, Record};
 use crate::protocol::{LISTS, Method, ServerCapability, meta};
 use crate::revision::Revision;
@@ -53,19 +54,32 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Ending", "Ended", "pull"),
 ];
 
-/// Returns the name in [`TRANSITIONS`] of the state that the tag of a listen holds.
-const fn listen_state(tag: u8) -> &'static str {
-    match tag {
-        tag if tag & ENDED != 0 => "Ended",
-        tag if tag & ENDING != 0 => "Ending",
-        tag if tag >> CHANGED_SHIFT != 0 => "Changed",
-        _ => "Quiet",
+/// The state of a listen.
+#[derive(Clone, Copy)]
+enum ListenState {
+    Quiet,
+    Changed,
+    Ending,
+    Ended,
+}
+
+machine!(ListenState, TRANSITIONS: Quiet Changed Ending Ended);
+
+impl ListenState {
+    /// Returns the state that the tag of a listen holds.
+    const fn of(tag: u8) -> Self {
+        match tag {
+            tag if tag & ENDED != 0 => ListenState::Ended,
+            tag if tag & ENDING != 0 => ListenState::Ending,
+            tag if tag >> CHANGED_SHIFT != 0 => ListenState::Changed,
+            _ => ListenState::Quiet,
+        }
     }
 }
 
 /// Returns the next tag of a listen, see [`TRANSITIONS`].
 fn change_listen(cause: &str, tag: u8, next: u8) -> u8 {
-    assert_transition(TRANSITIONS, listen_state(tag), listen_state(next), cause);
+    ListenState::of(tag).enter(cause, ListenState::of(next));
     next
 }
 

@@ -83,7 +83,7 @@ use crate::registration::{self, Client};
 use crate::requests::{
     self, ID_JAG, JWT_BEARER, OFFLINE_ACCESS, is_json, origin_of, proof, refusal, same_origin, seconds, thumbprint,
 };
-use crate::state::{Flow, GrantKind, Origin, State, TRANSITIONS};
+use crate::state::{Flow, GrantKind, Origin, State};
 use crate::steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
 use crate::store::{CredentialStore, Registration, Token, is_sendable};
 use crate::time::UnixSeconds;
@@ -434,9 +434,7 @@ impl Authorization {
     }
 
     fn change(&mut self, cause: &str, state: State) {
-        let (from, to) = (self.state.name(), state.name());
-        debug_assert!(TRANSITIONS.contains(&(from, to, cause)), "no transition from {from} to {to}: {cause}");
-        self.state = state;
+        self.state.enter(cause, state);
     }
 
     /// Returns the document that the current state waits for.

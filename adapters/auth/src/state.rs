@@ -11,7 +11,7 @@ use crate::pkce::CodeVerifier;
 use crate::registration::Client;
 use crate::time::UnixSeconds;
 
-/// The state of a flow. It is assigned in `flow.rs` alone, see [`TRANSITIONS`].
+/// The state of a flow. It is changed in `flow.rs` alone, see [`TRANSITIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// No flow.
@@ -73,24 +73,7 @@ pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Refused", "Idle", "seen"),
 ];
 
-impl State {
-    /// The name in [`TRANSITIONS`].
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            State::Idle => "Idle",
-            State::ResourceMetadata => "ResourceMetadata",
-            State::ServerMetadata => "ServerMetadata",
-            State::Registering => "Registering",
-            State::Visiting => "Visiting",
-            State::Exchanging => "Exchanging",
-            State::Requesting => "Requesting",
-            State::Refreshing => "Refreshing",
-            State::Revoking => "Revoking",
-            State::Done => "Done",
-            State::Refused => "Refused",
-        }
-    }
-}
+mcp_sansio::machine!(State, TRANSITIONS: Idle ResourceMetadata ServerMetadata Registering Visiting Exchanging Requesting Refreshing Revoking Done Refused);
 
 /// The origin of the current token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,19 +53,7 @@ enum TaskState {
     Cancelled,
 }
 
-impl TaskState {
-    /// Returns the name in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            TaskState::Free => "Free",
-            TaskState::Working => "Working",
-            TaskState::InputRequired => "InputRequired",
-            TaskState::Completed => "Completed",
-            TaskState::Failed => "Failed",
-            TaskState::Cancelled => "Cancelled",
-        }
-    }
-}
+mcp_sansio::machine!(TaskState, TRANSITIONS: Free Working InputRequired Completed Failed Cancelled);
 
 /// Every change of a task's state: from, to, cause.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
@@ -163,9 +151,7 @@ impl TaskSlot {
 
     /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
     fn change(&mut self, cause: &str, state: TaskState, now: Millis) {
-        let (from, to) = (self.state.name(), state.name());
-        debug_assert!(TRANSITIONS.contains(&(from, to, cause)), "no transition from {from} to {to}: {cause}");
-        self.state = state;
+        self.state.enter(cause, state);
         self.updated = now;
         self.changed = true;
     }

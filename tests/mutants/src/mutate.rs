@@ -164,13 +164,6 @@ fn attributes(statement: &Stmt) -> &[syn::Attribute] {
     }
 }
 
-/// Returns whether it is a call of `assert_transition`, which changes nothing, like the macros that assert.
-fn is_assertion(expr: &Expr) -> bool {
-    let Expr::Call(call) = expr else { return false };
-    let Expr::Path(called) = &*call.func else { return false };
-    called.path.segments.last().is_some_and(|name| name.ident == "assert_transition")
-}
-
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         let attributes = match item {
@@ -229,7 +222,6 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         self.depth += 1;
         if let Stmt::Expr(expr, Some(_)) = statement
             && matches!(expr, Expr::MethodCall(_) | Expr::Call(_) | Expr::Assign(_) | Expr::Try(_))
-            && !is_assertion(expr)
             && let Some(on) = self.mutant(line(expr), "statement deleted")
         {
             self.around(range(statement), format!("if !{on} {{ "), " }");

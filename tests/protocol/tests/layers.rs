@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
-            &["sink", "revision", "search", "time"],
+            &["machine", "sink", "revision", "search", "time"],
             &["memory"],
             &["json"],
             &["frame"],

@@ -426,7 +426,7 @@ impl<'m> ExchangeSlot<'m> {
         if self.state != (ExchangeState::Connecting { dialing: false }) {
             return None;
         }
-        self.state = ExchangeState::Connecting { dialing: true };
+        self.enter(ExchangeState::Connecting { dialing: true });
         Some(SocketAction::Connect(self.at))
     }
 
@@ -444,7 +444,7 @@ impl<'m> ExchangeSlot<'m> {
         if self.state == (ExchangeState::Connecting { dialing: true }) {
             self.enter(ExchangeState::Refused);
         } else if self.state.is_connected() {
-            self.state = self.state.disconnected(if clean { Wire::Closed } else { Wire::Cut });
+            self.enter(self.state.disconnected(if clean { Wire::Closed } else { Wire::Cut }));
             if !self.is_under_way() {
                 self.input.clear();
                 self.deadline = None;
@@ -504,7 +504,7 @@ impl<'m> ExchangeSlot<'m> {
     /// Makes the driver close the connection.
     fn hang_up(&mut self) {
         self.close |= self.state.is_connected() || self.state == ExchangeState::Connecting { dialing: true };
-        self.state = self.state.disconnected(Wire::Cut);
+        self.enter(self.state.disconnected(Wire::Cut));
         self.input.clear();
     }
 

@@ -190,17 +190,7 @@ enum FollowState {
     Ended,
 }
 
-impl FollowState {
-    /// Returns the name in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            FollowState::Following => "Following",
-            FollowState::Cancelling => "Cancelling",
-            FollowState::Confirming => "Confirming",
-            FollowState::Ended => "Ended",
-        }
-    }
-}
+mcp_sansio::machine!(FollowState, TRANSITIONS: Following Cancelling Confirming Ended);
 
 /// Every change of the state: from, to, cause.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
@@ -636,9 +626,7 @@ impl TaskFollower {
 
     /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
     fn change(&mut self, cause: &str, state: FollowState) {
-        let (from, to) = (self.state.name(), state.name());
-        debug_assert!(TRANSITIONS.contains(&(from, to, cause)), "no transition from {from} to {to}: {cause}");
-        self.state = state;
+        self.state.enter(cause, state);
     }
 }
 
