@@ -112,7 +112,7 @@ impl Message {
 /// The first mistake.
 ///
 /// ```
-/// use mcp_sansio::json::constant::check_schema;
+/// use mcp_sansio::json::schema::check_schema;
 /// const _: () = assert!(check_schema(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).is_ok());
 /// let mistake = check_schema(r#"{"type":"object","properties":{"a":{"type":"integr"}}}"#).unwrap_err();
 /// assert_eq!((mistake.line, mistake.column), (1, 44));

@@ -15,7 +15,7 @@ use crate::server::{Caching, RpcError};
 use crate::sink::Sink;
 use crate::sink::{FullError, Writer};
 
-/// The error of a [source](Tool::source) that cannot give the rest of its content.
+/// The error of a [source](super::Tool::source) that cannot give the rest of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
