@@ -19,13 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 20317,
     "code lines, http": 12973,
-    "code lines, published": 56654,
+    "code lines, published": 56652,
     "public functions": 1956,
     "public types": 418,
-    "feature entries": 65,
-    "cfgs": 766,
+    "feature entries": 54,
+    "cfgs": 764,
     "tracked files": 2202,
-    "words for users": 40300,
+    "words for users": 40288,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

@@ -311,7 +311,7 @@ impl<S: 'static> LateSender<S> {
     }
 
     /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of
-    /// the adapter.
+    /// `mcp-sansio`.
     ///
     /// # Errors
     /// [`LateSendError`]

@@ -10,7 +10,7 @@
 //! - [`active`] (with `client`): [`ActiveSkill`], a skill whose `SKILL.md` is verified; it verifies each further file.
 //! - [`catalog`] (with `client`): the skills of several servers, apart from each other.
 //! - [`front_matter`] (with `client`): reads the YAML of a `SKILL.md`.
-//! - [`server`] (with `server`): serves skills from a constant table, without an allocator.
+//! - [`server`]: serves skills from a constant table, without an allocator.
 //!
 //! Nothing here fetches: the application sends the requests when it needs a file, and gives the results to these types.
 //!
@@ -65,9 +65,7 @@ pub mod entry;
 pub mod error;
 #[cfg(feature = "client")]
 pub mod front_matter;
-#[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "server")]
 mod sha256;
 pub mod uri;
 
@@ -83,7 +81,7 @@ pub use entry::{Skill, SkillLimits, SkillResource, SkillResources, SkillsPage};
 pub use error::SkillError;
 
 /// The programs of the page about skills are tests too.
-#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../docs/skills.md")]
 struct SkillsDocument;
 

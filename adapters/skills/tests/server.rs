@@ -1,5 +1,5 @@
 //! A server with skills: every file is read and compared with its digest, also through an output smaller than the files.
-#![cfg(all(feature = "client", feature = "server", feature = "windows"))]
+#![cfg(all(feature = "client", feature = "windows"))]
 
 use std::collections::BTreeMap;
 

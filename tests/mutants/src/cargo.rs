@@ -50,7 +50,6 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
     "mcp-sansio-smol/seal",
-    "mcp-sansio-smol/extensions",
     "mcp-sansio-smol/tasks",
 ];
 
