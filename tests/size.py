@@ -19,12 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 20317,
     "code lines, http": 12973,
-    "code lines, published": 56652,
+    "code lines, published": 56594,
     "public functions": 1956,
     "public types": 418,
     "feature entries": 54,
-    "cfgs": 764,
-    "tracked files": 2202,
+    "cfgs": 762,
+    "tracked files": 2204,
     "words for users": 40288,
 }
 

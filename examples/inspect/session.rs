@@ -7,9 +7,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::result::{ClientResult, CreateMessageResult};
-use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{
-    ClientHandle, ClientHandler, ClientInfo, PendingId, Request, ServerRequestId, ServerRequestKind, TransportError,
+    ClientHandle, ClientHandler, ClientInfo, PendingId, Request, ServerRequestId, ServerRequestKind,
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
@@ -17,8 +16,8 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::service::ContentBlock;
 use mcp_sansio::trace_context::{TraceContext, TraceParent};
 use mcp_sansio_blocking::client::{
-    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, ExcludedTool, Http, HttpOptions,
-    OwnedResult, PageLimits, Stderr, Trace, Transport,
+    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, Http, HttpOptions, OwnedResult,
+    PageLimits, Stderr, Trace, Transport, TransportState,
 };
 use mcp_sansio_host::PageCursor;
 use mcp_sansio_tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
@@ -77,11 +76,11 @@ pub(crate) struct Stoppable<'m> {
 }
 
 impl<'m> Transport<'m> for Stoppable<'m> {
-    fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.inner.link()
+    fn state(&self) -> &dyn TransportState<'m, Trace> {
+        self.inner.state()
     }
-    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
-        self.inner.engine()
+    fn state_mut(&mut self) -> &mut dyn TransportState<'m, Trace> {
+        self.inner.state_mut()
     }
     fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
         self.inner.run(now, handler)
@@ -91,30 +90,6 @@ impl<'m> Transport<'m> for Stoppable<'m> {
         self.inner.wait(at_most.min(SLICE))?;
         self.around.live.borrow_mut().still_waiting();
         self.around.check()
-    }
-    fn next_deadline(&self) -> Option<Millis> {
-        self.inner.next_deadline()
-    }
-    fn explain(&mut self, why: TransportError) -> String {
-        self.inner.explain(why)
-    }
-    fn is_settling(&self) -> bool {
-        self.inner.is_settling()
-    }
-    fn hears_server(&self) -> bool {
-        self.inner.hears_server()
-    }
-    fn settle_time(&self) -> Duration {
-        self.inner.settle_time()
-    }
-    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        self.inner.excludes(tool)
-    }
-    fn excluded(&self) -> Vec<ExcludedTool> {
-        self.inner.excluded()
-    }
-    fn trace(&mut self, trace: Trace) {
-        self.inner.trace(trace);
     }
     fn close(&mut self) -> Option<ChildExit> {
         self.inner.close()
@@ -324,7 +299,8 @@ impl<'m> Session<'m> {
                 Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 done => done?,
             };
-            if !refused && !self.client.transport().is_settling() && !self.client.transport().hears_server() {
+            let state = self.client.transport().state();
+            if !refused && !state.is_settling() && !state.hears_server() {
                 refused = true;
                 let words = "The server refuses the stream for its own messages (GET): no change can come.";
                 self.around.live.borrow_mut().note(Style::Warn, words);

@@ -5,10 +5,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use mcp_sansio::server::Millis;
-use mcp_sansio_http::client::{HttpClientConfig, HttpTransport, Redacted};
+use mcp_sansio_http::client::HttpClientConfig;
 
-use crate::{ClientError, ClientOptions};
+use crate::ClientOptions;
 
 /// Options of a client over HTTP.
 ///
@@ -19,12 +18,12 @@ use crate::{ClientError, ClientOptions};
 #[derive(Clone)]
 #[must_use]
 pub struct HttpOptions {
-    options: ClientOptions,
-    settle: Duration,
-    config: HttpClientConfig,
-    headers: Vec<(String, String)>,
+    pub(crate) options: ClientOptions,
+    pub(crate) settle: Duration,
+    pub(crate) config: HttpClientConfig,
+    pub(crate) headers: Vec<(String, String)>,
     #[cfg(feature = "tls")]
-    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
+    pub(crate) tls: Option<std::sync::Arc<rustls::ClientConfig>>,
 }
 
 impl HttpOptions {
@@ -69,81 +68,6 @@ impl HttpOptions {
     pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
         HttpOptions { tls: Some(config), ..self }
     }
-
-    /// Returns the transport to `url`, and the other parts that an adapter needs. `unix:/run/mcp.sock` is the Unix socket
-    /// of that path; its requests go to `http://localhost/mcp`. Another path follows a colon:
-    /// `unix:/run/mcp.sock:/api/mcp`.
-    ///
-    /// # Errors
-    /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` (on Unix) or `https` (with the feature `tls`), or
-    /// if a header is not valid; [`ClientError::Io`] if the system has no certificates.
-    pub fn open<'m>(self, url: &str) -> Result<HttpParts<'m>, ClientError> {
-        let Some((path, url)) = of_unix(url) else { return self.open_at(url, None, CONNECTIONS) };
-        #[cfg(unix)]
-        return self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS);
-        #[cfg(not(unix))]
-        Err(ClientError::Url(format!("{url} at {path}: only Unix systems have Unix sockets")))
-    }
-
-    /// Returns the parts for a client whose requests all go over one stream of bytes, one after the other, to
-    /// `http://localhost/mcp`. A session opens no stream for the server's own messages, because no request could follow
-    /// it; and the connection is never closed for being idle, because there is no other.
-    ///
-    /// # Errors
-    /// [`ClientError::Url`] if a header is not valid.
-    pub fn open_stream<'m>(mut self) -> Result<HttpParts<'m>, ClientError> {
-        self.config = self.config.listen(false).idle_time(Duration::from_secs(u32::MAX.into()).as_millis() as Millis);
-        self.open_at("http://localhost/mcp", Some(HttpPlace::Stream), 1)
-    }
-
-    #[cfg_attr(not(feature = "tasks"), allow(unused_mut, reason = "only tasks change the options"))]
-    fn open_at<'m>(
-        mut self,
-        url: &str,
-        place: Option<HttpPlace>,
-        connections: usize,
-    ) -> Result<HttpParts<'m>, ClientError> {
-        #[cfg(feature = "tasks")]
-        if self.config.names.is_empty() {
-            self.config = self.config.names(mcp_sansio_tasks::NAMES);
-        }
-        let remote = HttpTransport::growing_up_to(url, self.config, connections, self.options.message_limit());
-        let mut remote = remote.map_err(|error| ClientError::Url(format!("{}: {error}", Redacted(url))))?;
-        for (name, value) in &self.headers {
-            set_header(&mut remote, name, value)?;
-        }
-        #[cfg(not(feature = "tls"))]
-        if remote.is_secure() {
-            let url = Redacted(url);
-            return Err(ClientError::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
-        }
-        Ok(HttpParts {
-            place: place.unwrap_or_else(|| {
-                let time = Duration::from_millis(self.config.connect_time);
-                HttpPlace::Tcp(HttpOrigin::new(remote.host(), remote.port(), time))
-            }),
-            #[cfg(feature = "tls")]
-            tls_config: self.tls.clone(),
-            #[cfg(feature = "tls")]
-            tls: remote.is_secure().then(|| crate::TlsConnector::new(remote.host(), self.tls)).transpose()?,
-            remote,
-            options: self.options,
-            settle_time: self.settle,
-        })
-    }
-}
-
-/// Returns the path of the socket and the URL of the requests, for a URL that begins with `unix:`.
-fn of_unix(url: &str) -> Option<(&str, String)> {
-    let url = url.trim_ascii();
-    let rest = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("unix:")).and_then(|_| url.get(5..))?;
-    // `unix:///run/mcp.sock` is the same socket.
-    let rest = rest.strip_prefix("//").unwrap_or(rest);
-    let (socket, path) = match rest.find(":/") {
-        Some(colon) => (&rest[..colon], &rest[colon + 1..]),
-        None => (rest, "/mcp"),
-    };
-    Some((socket, format!("http://localhost{path}")))
 }
 
 impl Default for HttpOptions {
@@ -162,26 +86,6 @@ impl fmt::Debug for HttpOptions {
     }
 }
 
-/// The parts that [`HttpOptions::open`] gives to an adapter.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct HttpParts<'m> {
-    /// The transport, without its sockets.
-    pub remote: HttpTransport<'m>,
-    /// Times and limits of the client.
-    pub options: ClientOptions,
-    /// See [`HttpOptions::settle_time`].
-    pub settle_time: Duration,
-    /// The place to connect to.
-    pub place: HttpPlace,
-    /// Makes connections secure; set for `https`.
-    #[cfg(feature = "tls")]
-    pub tls: Option<crate::TlsConnector>,
-    /// The configuration of [`HttpOptions::tls`], which authorization uses too.
-    #[cfg(feature = "tls")]
-    pub tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
-}
-
 /// The place of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -196,15 +100,8 @@ pub enum HttpPlace {
 }
 
 impl HttpPlace {
-    /// Returns whether the server is on the network. Authorization (OAuth) needs that: who may connect to a Unix socket is
-    /// decided by the permissions of its file.
-    #[must_use]
-    pub const fn is_network(&self) -> bool {
-        matches!(self, HttpPlace::Tcp(_))
-    }
-
     /// Notes that the place cannot be reached: the name of a server is resolved again next time.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         if let HttpPlace::Tcp(origin) = self {
             origin.forget();
         }
@@ -220,20 +117,12 @@ pub fn stream_over() -> io::Error {
 /// The limit of connections to one server; further requests wait.
 pub const CONNECTIONS: usize = 8;
 
-/// Sets a header of all later requests.
-///
-/// # Errors
-/// [`ClientError::Url`] if the header is not valid.
-pub fn set_header(remote: &mut HttpTransport<'_>, name: &str, value: &str) -> Result<(), ClientError> {
-    remote.set_header(name, value).map_err(|error| ClientError::Url(format!("the header {name}: {error}")))
-}
-
 /// The place of a server: its name, its port, and the addresses of the name. The name is resolved once, and again
 /// when none of the addresses can be connected to.
 #[derive(Clone, Debug)]
 pub struct HttpOrigin {
-    host: String,
-    port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     addresses: Vec<SocketAddr>,
     /// The time for all addresses together.
     time: Duration,
@@ -293,20 +182,6 @@ pub fn connect_error(address: SocketAddr, error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn urls_of_unix_sockets() {
-        for (url, socket, path) in [
-            ("unix:/run/mcp.sock", "/run/mcp.sock", "/mcp"),
-            ("unix:///run/mcp.sock", "/run/mcp.sock", "/mcp"),
-            ("UNIX:mcp.sock", "mcp.sock", "/mcp"),
-            (" unix:/run/a:b.sock:/api/mcp?x=1", "/run/a:b.sock", "/api/mcp?x=1"),
-        ] {
-            assert_eq!(of_unix(url), Some((socket, format!("http://localhost{path}"))), "{url}");
-        }
-        assert_eq!(of_unix("http://unix:/x"), None);
-        assert_eq!(of_unix("unix"), None);
-    }
-
     /// The name of a place that cannot be reached is resolved again.
     #[test]
     fn addresses_are_forgotten() {
@@ -353,21 +228,5 @@ mod tests {
         }
         let (addresses, each) = HttpOrigin::new("127.0.0.2", 80, Duration::from_secs(60)).addresses().unwrap();
         assert_eq!((addresses, each), (vec![SocketAddr::from(([127, 0, 0, 2], 80))], Duration::from_secs(60)));
-    }
-
-    #[test]
-    fn the_parts_of_a_client_are_those_of_its_url() {
-        let parts = HttpOptions::new().open("http://127.0.0.1:81/mcp").unwrap();
-        assert!(parts.place.is_network());
-        let HttpPlace::Tcp(origin) = parts.place else { panic!("a network") };
-        assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 81));
-        let stream = HttpOptions::new().open_stream().unwrap();
-        assert!(matches!(stream.place, HttpPlace::Stream) && !stream.place.is_network());
-        for (name, value) in [("a b", "x"), ("a", "x\ny"), ("", "x")] {
-            let error = HttpOptions::new().header(name, value).open("http://127.0.0.1/").unwrap_err();
-            assert!(error.to_string().starts_with(&format!("the header {name}: ")), "{error}");
-        }
-        assert!(HttpOptions::new().header("a", "x").open("http://127.0.0.1/").is_ok());
-        assert!(matches!(HttpOptions::new().open("ftp://127.0.0.1/"), Err(ClientError::Url(_))));
     }
 }

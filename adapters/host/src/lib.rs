@@ -15,6 +15,7 @@
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
+//! - [`TransportState`]: what a client asks its transport; `HttpSession` (feature `http`): a client over HTTP without its sockets.
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile` (feature `http`): HTTP around
 //!   sockets.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
@@ -52,6 +53,8 @@ mod http_client;
 mod http_server;
 #[cfg(feature = "http")]
 mod http_serving;
+#[cfg(feature = "http")]
+mod http_session;
 mod late;
 mod log_message;
 #[cfg(all(feature = "auth", unix))]
@@ -68,6 +71,7 @@ pub mod testing;
 mod tls;
 #[cfg(all(feature = "auth", unix))]
 mod token_store;
+mod transport_state;
 #[cfg(all(feature = "http", unix))]
 mod unix;
 mod work;
@@ -91,13 +95,13 @@ pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
 pub use flat_schema::{FlatSchemaError, input_schema, output_schema};
 pub use handlers::Ignore;
 #[cfg(feature = "http")]
-pub use http_client::{
-    CONNECTIONS, HttpOptions, HttpOrigin, HttpParts, HttpPlace, connect_error, set_header, stream_over,
-};
+pub use http_client::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error, stream_over};
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
 #[cfg(feature = "http")]
 pub use http_serving::{HttpEndpoint, HttpServing, HttpSetup};
+#[cfg(feature = "http")]
+pub use http_session::HttpSession;
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
@@ -110,6 +114,7 @@ pub use tasks::{TaskNotice, take_task_outcome};
 pub use tls::{TlsConnector, TlsStream};
 #[cfg(all(feature = "auth", unix))]
 pub use token_store::{NoTokens, TokenFile, TokenStore};
+pub use transport_state::TransportState;
 #[cfg(all(feature = "http", unix))]
 pub use unix::{UnixSocketFile, connect_unix};
 pub use work::{Job, NewWork, Work, WorkFuture};

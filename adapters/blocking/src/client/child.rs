@@ -6,9 +6,9 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::{ChildSession, ChildShutdown};
+use mcp_sansio_host::{ChildSession, ChildShutdown, TransportState};
 
 use super::pipes::{Got, Pipes, Wants};
 use super::process::Process;
@@ -194,12 +194,12 @@ fn start(command: &mut Command, session: &ChildSession<'_, OnLine, Trace>) -> Re
 }
 
 impl<'m> Transport<'m> for Child<'m> {
-    fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.session.lines.handle()
+    fn state(&self) -> &dyn TransportState<'m, Trace> {
+        &self.session
     }
 
-    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
-        self.session.lines.engine()
+    fn state_mut(&mut self) -> &mut dyn TransportState<'m, Trace> {
+        &mut self.session
     }
 
     fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
@@ -214,18 +214,6 @@ impl<'m> Transport<'m> for Child<'m> {
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         let wants = Wants { read: self.session.wants_output(), write: self.session.lines.pending().is_some() };
         self.pipes.wait(wants, &self.process, at_most)
-    }
-
-    fn next_deadline(&self) -> Option<Millis> {
-        self.session.next_deadline()
-    }
-
-    fn explain(&mut self, why: TransportError) -> String {
-        self.session.explain(why)
-    }
-
-    fn trace(&mut self, trace: Trace) {
-        self.session.lines.trace(trace);
     }
 
     fn restart(&mut self) -> Result<(), ClientError> {
@@ -255,7 +243,7 @@ impl fmt::Debug for Child<'_> {
 mod tests {
     use super::*;
     use crate::client::{Client, Ignore, Stderr};
-    use mcp_sansio::client::Request;
+    use mcp_sansio::client::{Request, TransportError};
     use mcp_sansio::revision::Revision;
     use std::cell::RefCell;
     use std::rc::Rc;
@@ -308,7 +296,7 @@ mod tests {
     fn answers_that_pile_up_end_the_reading() {
         let ping = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(50));
         let mut child = start(&format!("exec yes '{ping}'"));
-        child.link().client.connect_as(Revision::V2025_11_25);
+        child.state_mut().handle().client.connect_as(Revision::V2025_11_25);
         let begun = Instant::now();
         let pending = |child: &mut Child<'_>| child.session.lines.pending().map_or(0, <[u8]>::len);
         while child.session.wants_output() {
@@ -339,7 +327,7 @@ mod tests {
                 assert_eq!((ended.after, ended.status.and_then(|status| status.code())), (StopSignal::None, Some(3)));
             } else {
                 run_until_gone(&mut child);
-                let text = child.explain(TransportError::Closed);
+                let text = child.state().explain(TransportError::Closed);
                 assert!(text.contains("exit status: 3") && text.contains("out of cheese\nand bread"), "{text}");
             }
             // The log ends with the connection.
@@ -358,16 +346,16 @@ mod tests {
             assert!(begun.elapsed() < PATIENCE, "it does not close its stdin");
             std::thread::sleep(Duration::from_millis(2));
         }
-        child.link().client.connect_as(Revision::V2026_07_28);
-        child.link().send(&Request::call("any")).unwrap();
+        child.state_mut().handle().client.connect_as(Revision::V2026_07_28);
+        child.state_mut().handle().send(&Request::call("any")).unwrap();
         child.run(1_000, &mut Ignore).unwrap();
         assert!(child.session.lines.pending().is_none());
         for (now, is_read) in [(1_000, true), (1_499, true), (1_500, false)] {
-            assert_eq!(child.next_deadline(), Some(1_500));
+            assert_eq!(child.state().next_deadline(), Some(1_500));
             child.run(now, &mut Ignore).unwrap();
             assert_eq!(child.session.wants_output(), is_read, "at {now}");
         }
-        assert!(child.explain(TransportError::Closed).contains("closed its stdin, but goes on"));
+        assert!(child.state().explain(TransportError::Closed).contains("closed its stdin, but goes on"));
     }
 
     /// The output is not waited for after the loss of the connection.
@@ -395,16 +383,16 @@ mod tests {
             if ends_itself {
                 run_until_gone(&mut child);
             } else {
-                child.link().client.connect();
+                child.state_mut().handle().client.connect();
                 child.run(0, &mut Ignore).unwrap();
-                assert!(child.engine().is_opening());
+                assert!(child.state().engine().is_opening());
             }
             child.end();
-            child.link().client.connect();
+            child.state_mut().handle().client.connect();
             for _ in 0..3 {
                 child.run(0, &mut Ignore).unwrap();
             }
-            assert!(child.id() == id && !child.engine().is_opening());
+            assert!(child.id() == id && !child.state().engine().is_opening());
         }
     }
 }

@@ -7,23 +7,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::ToolView;
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
-use mcp_sansio::memory::Store;
+use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
+#[cfg(feature = "tls")]
+use mcp_sansio_host::TlsStream;
 #[cfg(feature = "auth")]
 use mcp_sansio_host::{AuthorizationOptions, Authorizer};
-use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts, HttpPlace, connect_unix, stream_over};
-#[cfg(feature = "tls")]
-use mcp_sansio_host::{TlsConnector, TlsStream};
+use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpPlace, HttpSession, TransportState, connect_unix, stream_over};
 #[cfg(feature = "auth")]
 use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpHooks, SocketAction};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::pipes::Got;
 use super::tcp::{self, Connecting, Dialed};
-use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Ignore, Trace, Transport};
+use super::{ChildExit, ClientError, Ignore, Trace, Transport};
 use crate::millis_since;
 use crate::pump::Pump;
 
@@ -69,35 +67,26 @@ enum Carrier {
 /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
 /// ```
 pub struct Http<'m> {
-    web: HttpClient<'m>,
+    session: Session<'m>,
     sockets: [Socket; CONNECTIONS],
-    place: HttpPlace,
     /// The stream that was not used yet, if this is the place.
     stream: Option<UnixStream>,
-    settle: Duration,
-    outer: Outer,
-    /// The error of the last connection that could not be made.
-    trouble: String,
     time: Millis,
     /// The last turn has taken an event, and more of the same bytes may follow.
     took: bool,
-    #[cfg(feature = "tls")]
-    secure: Option<TlsConnector>,
-    /// For the authorization server.
-    #[cfg(all(feature = "auth", feature = "tls"))]
-    tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
 }
 
-/// The functions of the application: authorization and trace.
+type Session<'m> = HttpSession<'m, Authorization, Trace>;
+
+/// The functions of the application for authorization.
 #[derive(Default)]
-struct Outer {
+struct Authorization {
     authorize: Option<Authorize>,
     #[cfg(feature = "auth")]
     authorizer: Option<Authorizer>,
-    trace: Option<Trace>,
 }
 
-impl HttpHooks for Outer {
+impl HttpHooks for Authorization {
     fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
         #[cfg(feature = "auth")]
         if let Some(authorizer) = &self.authorizer {
@@ -119,25 +108,6 @@ impl HttpHooks for Outer {
         }
         authorizer.sign(request, headers)
     }
-
-    #[cfg(feature = "auth")]
-    fn accepted(&mut self, credentials: u32) {
-        if let Some(authorizer) = &self.authorizer {
-            authorizer.accepted(credentials);
-        }
-    }
-
-    fn sent(&mut self, message: &[u8]) {
-        if let Some(trace) = &mut self.trace {
-            trace(Direction::Sent, message);
-        }
-    }
-
-    fn received(&mut self, message: &[u8]) {
-        if let Some(trace) = &mut self.trace {
-            trace(Direction::Received, message);
-        }
-    }
 }
 
 impl<'m> Http<'m> {
@@ -155,7 +125,7 @@ impl<'m> Http<'m> {
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
     pub fn with(url: &str, profile: &'m ClientInfo<'m>, options: HttpOptions) -> Result<Self, ClientError> {
-        Ok(Http::of(options.open(url)?, profile, None))
+        Ok(Http::of(options.open(url, profile, Authorization::default())?, None))
     }
 
     /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
@@ -191,28 +161,14 @@ impl<'m> Http<'m> {
         profile: &'m ClientInfo<'m>,
         options: HttpOptions,
     ) -> Result<Self, ClientError> {
-        let parts = options.open_stream()?;
+        let session = options.open_stream(profile, Authorization::default())?;
         let (socket, _) = Pump::start(reader, writer)?;
         socket.set_nonblocking(true)?;
-        Ok(Http::of(parts, profile, Some(socket)))
+        Ok(Http::of(session, Some(socket)))
     }
 
-    fn of(parts: HttpParts<'m>, profile: &'m ClientInfo<'m>, stream: Option<UnixStream>) -> Self {
-        Http {
-            web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
-            sockets: Default::default(),
-            place: parts.place,
-            stream,
-            settle: parts.settle_time,
-            outer: Outer::default(),
-            trouble: String::new(),
-            time: 0,
-            took: false,
-            #[cfg(feature = "tls")]
-            secure: parts.tls,
-            #[cfg(all(feature = "auth", feature = "tls"))]
-            tls_config: parts.tls_config,
-        }
+    fn of(session: Session<'m>, stream: Option<UnixStream>) -> Self {
+        Http { session, sockets: Default::default(), stream, time: 0, took: false }
     }
 
     /// Calls `authorize` when the server answers 401 or 403. The function sets headers and returns whether to try
@@ -241,7 +197,7 @@ impl<'m> Http<'m> {
         mut self,
         authorize: impl FnMut(&ChallengedRequest<'_>, &mut HeaderWriter<'_>) -> ChallengeAnswer + 'static,
     ) -> Self {
-        self.outer.authorize = Some(Box::new(authorize));
+        self.session.hooks.authorize = Some(Box::new(authorize));
         self
     }
 
@@ -273,14 +229,7 @@ impl<'m> Http<'m> {
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
-        let url = self.web.remote().url().to_string();
-        if !self.place.is_network() {
-            return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
-        }
-        #[cfg(feature = "tls")]
-        let options = options.or_tls(self.tls_config.clone());
-        self.outer.authorizer = Some(Authorizer::new(&url, options)?);
-        self.web.sign_heads();
+        self.session.hooks.authorizer = Some(self.session.authorize(options)?);
         Ok(self)
     }
 
@@ -289,28 +238,28 @@ impl<'m> Http<'m> {
     /// # Errors
     /// [`ClientError::Url`] if the header is not valid.
     pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
-        mcp_sansio_host::set_header(self.web.remote(), name, value)
+        self.session.set_header(name, value)
     }
 
     /// Sends a challenged message again; see [`ChallengeAnswer::Later`].
     pub fn retry(&mut self, slot: usize) {
-        self.web.retry(slot);
+        self.session.web.retry(slot);
     }
 
     /// Gives up a challenged message; see [`ChallengeAnswer::Later`].
     pub fn give_up(&mut self, slot: usize) {
-        self.web.give_up(slot);
+        self.session.web.give_up(slot);
     }
 
     /// Returns the `Mcp-Session-Id`, if the server gave one (up to 2025-11-25).
     pub fn session(&mut self) -> Option<&str> {
-        self.web.remote().session()
+        self.session.web.remote().session()
     }
 
     /// Moves bytes between sockets and slots. Returns whether the engine has to look at them.
     fn carry(&mut self) -> bool {
         let mut any = false;
-        while let Some(action) = self.web.remote().next_action() {
+        while let Some(action) = self.session.web.remote().next_action() {
             any = true;
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
@@ -319,10 +268,10 @@ impl<'m> Http<'m> {
                         let is_up = matches!(link, Carrier::Local(_));
                         self.sockets[slot] = Socket { link, ready: false };
                         if is_up {
-                            self.web.remote().connected(slot);
+                            self.session.web.remote().connected(slot);
                         }
                     }
-                    Err(error) => self.no_connection(slot, &error),
+                    Err(error) => self.session.not_connected(slot, &error),
                 },
             }
         }
@@ -334,17 +283,11 @@ impl<'m> Http<'m> {
 
     /// Begins to connect.
     fn dial(&mut self) -> io::Result<Carrier> {
-        match &mut self.place {
+        match &mut self.session.place {
             HttpPlace::Tcp(origin) => Connecting::begin(origin).map(Carrier::Connecting),
             HttpPlace::Unix(path) => connect_unix(path).map(Carrier::Local),
             _ => self.stream.take().ok_or_else(stream_over).map(Carrier::Local),
         }
-    }
-
-    fn no_connection(&mut self, slot: usize, error: &io::Error) {
-        self.trouble = error.to_string();
-        self.place.forget();
-        self.web.remote().failed(slot);
     }
 
     /// Moves the bytes of one slot. Returns whether the engine has to look: bytes were read, or a connection is there or over.
@@ -359,18 +302,18 @@ impl<'m> Http<'m> {
                         false
                     }
                     Ok(Dialed::Up(socket, address)) => {
-                        if let HttpPlace::Tcp(origin) = &mut self.place {
+                        if let HttpPlace::Tcp(origin) = &mut self.session.place {
                             origin.works(address);
                         }
                         #[cfg(feature = "auth")]
-                        if let Some(authorizer) = &self.outer.authorizer {
+                        if let Some(authorizer) = &self.session.hooks.authorizer {
                             authorizer.reached(address.ip());
                         }
                         self.is_up(slot, socket);
                         true
                     }
                     Err(error) => {
-                        self.no_connection(slot, &error);
+                        self.session.not_connected(slot, &error);
                         true
                     }
                 }
@@ -388,9 +331,9 @@ impl<'m> Http<'m> {
                 if !tls.is_up() {
                     match tls.handshake() {
                         Ok(false) => return self.keep(slot, Carrier::Secure(tls), Ok(false)),
-                        Ok(true) => self.web.remote().connected(slot),
+                        Ok(true) => self.session.web.remote().connected(slot),
                         Err(error) => {
-                            self.no_connection(slot, &error);
+                            self.session.not_connected(slot, &error);
                             return true;
                         }
                     }
@@ -404,15 +347,15 @@ impl<'m> Http<'m> {
 
     fn is_up(&mut self, slot: usize, socket: TcpStream) {
         #[cfg(feature = "tls")]
-        if let Some(secure) = &self.secure {
+        if let Some(secure) = &self.session.secure {
             match secure.wrap(socket) {
                 Ok(tls) => self.sockets[slot].link = Carrier::Secure(Box::new(tls)),
-                Err(error) => self.no_connection(slot, &error),
+                Err(error) => self.session.not_connected(slot, &error),
             }
             return;
         }
         self.sockets[slot].link = Carrier::Plain(socket);
-        self.web.remote().connected(slot);
+        self.session.web.remote().connected(slot);
     }
 
     /// Keeps a connection unless it is over.
@@ -423,12 +366,11 @@ impl<'m> Http<'m> {
                 any
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.web.remote().closed(slot);
+                self.session.web.remote().closed(slot);
                 true
             }
             Err(error) => {
-                self.trouble = error.to_string();
-                self.web.remote().failed(slot);
+                self.session.failed(slot, &error);
                 true
             }
         }
@@ -441,7 +383,7 @@ impl<'m> Http<'m> {
         socket: &mut C,
         holds_more: bool,
     ) -> io::Result<bool> {
-        let remote = self.web.remote();
+        let remote = self.session.web.remote();
         let mut any = false;
         // Reads before it writes: a server may have closed an idle connection. Then nothing was sent, and the request
         // may safely go over a new connection.
@@ -473,13 +415,16 @@ impl<'m> Http<'m> {
     /// Ends the session, if there is one, and waits at most this time for the answer.
     fn end_session(&mut self, at_most: Duration) {
         let begun = Instant::now();
-        self.web.end();
-        while !self.web.is_over() {
+        self.session.end(self.time.saturating_add(at_most.as_millis() as Millis));
+        loop {
             let now = self.time + millis_since(begun);
-            let more = self.web.run(now, &mut Ignore, &mut self.outer) || self.carry();
-            let left = at_most.saturating_sub(begun.elapsed());
-            let due = self.web.next_deadline().map(|due| Duration::from_millis(due.saturating_sub(now)));
-            if left.is_zero() || (!more && self.wait(due.map_or(left, |due| due.min(left))).is_err()) {
+            if self.session.has_ended(now, false) {
+                break;
+            }
+            let more = self.session.run(now, &mut Ignore) || self.carry();
+            let due =
+                self.session.next_deadline().map_or(at_most, |due| Duration::from_millis(due.saturating_sub(now)));
+            if !more && self.wait(due).is_err() {
                 break;
             }
         }
@@ -524,12 +469,12 @@ fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
 }
 
 impl<'m> Transport<'m> for Http<'m> {
-    fn link(&mut self) -> ClientHandle<'_, 'm> {
-        self.web.handle()
+    fn state(&self) -> &dyn TransportState<'m, Trace> {
+        &self.session
     }
 
-    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
-        self.web.engine()
+    fn state_mut(&mut self) -> &mut dyn TransportState<'m, Trace> {
+        &mut self.session
     }
 
     fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
@@ -538,13 +483,13 @@ impl<'m> Transport<'m> for Http<'m> {
         if !std::mem::take(&mut self.took) {
             self.carry();
         }
-        self.took = self.web.run(now, handler, &mut self.outer);
+        self.took = self.session.run(now, handler);
         Ok(self.took || self.carry())
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         let mut time = at_most;
-        let (remote, sockets) = (self.web.remote(), &self.sockets);
+        let (remote, sockets) = (self.session.web.remote(), &self.sockets);
         let mut wanted = [None::<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS];
         for ((slot, socket), place) in sockets.iter().enumerate().zip(&mut wanted) {
             let (fd, mut flags) = match &socket.link {
@@ -574,57 +519,18 @@ impl<'m> Transport<'m> for Http<'m> {
         Ok(())
     }
 
-    fn next_deadline(&self) -> Option<Millis> {
-        self.web.next_deadline()
-    }
-
-    fn explain(&mut self, why: TransportError) -> String {
-        #[cfg(feature = "auth")]
-        if why == TransportError::Unauthorized
-            && let Some(refusal) = self.outer.authorizer.as_ref().and_then(Authorizer::refusal)
-        {
-            return refusal;
-        }
-        self.web.explain(why, &self.trouble)
-    }
-
-    fn is_settling(&self) -> bool {
-        self.web.is_settling()
-    }
-
-    fn hears_server(&self) -> bool {
-        self.web.hears_server()
-    }
-
-    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        self.web.excludes(tool).map(|why| why.to_string())
-    }
-
-    fn excluded(&self) -> Vec<ExcludedTool> {
-        self.web.excluded().map(|(tool, why)| ExcludedTool::new(tool.to_string(), why.to_string())).collect()
-    }
-
-    fn settle_time(&self) -> Duration {
-        self.settle
-    }
-
-    fn trace(&mut self, trace: Trace) {
-        self.outer.trace = Some(trace);
-        self.web.trace(Store::growing(1 << 20));
-    }
-
     fn close(&mut self) -> Option<ChildExit> {
         self.end_session(GOODBYE);
-        self.web.remote().shut_down();
+        self.session.web.remote().shut_down();
         self.sockets = Default::default();
-        self.web.client().end_of_input();
+        self.session.close();
         None
     }
 }
 
 impl fmt::Debug for Http<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Http").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
@@ -661,7 +567,7 @@ mod tests {
         });
         let http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
         let mut http = http.authorization(AuthorizationOptions::new("test")).unwrap();
-        http.place = HttpPlace::Tcp(HttpOrigin::new("0.0.0.0", address.port(), Duration::from_secs(20)));
+        http.session.place = HttpPlace::Tcp(HttpOrigin::new("0.0.0.0", address.port(), Duration::from_secs(20)));
         let mut client = Client::new(http, Ignore);
         client.connect_as(Revision::V2026_07_28).unwrap();
         let error = client.request(&Request::list_tools()).unwrap_err().to_string();
@@ -692,7 +598,7 @@ mod secure {
         let address = secured(inner.local_addr().unwrap());
         let socket = TcpStream::connect(address).unwrap();
         socket.set_nonblocking(true).unwrap();
-        let connector = TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
+        let connector = mcp_sansio_host::TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
         let mut tls = connector.wrap(socket).unwrap();
         let begun = Instant::now();
         assert_eq!(tls_wants(&tls), PollFlags::IN | PollFlags::OUT);
@@ -718,7 +624,7 @@ mod stream {
 
     use super::*;
     use crate::client::Client;
-    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::client::{ClientEvent, ClientHandle, Request, TransportError};
     use mcp_sansio::json::Raw;
     use mcp_sansio::revision::{Revision, Revisions};
     use mcp_sansio_http::client::HttpClientConfig;
@@ -738,14 +644,14 @@ mod stream {
         for socket in [&ours, &theirs] {
             socket.set_nonblocking(true).unwrap();
         }
-        (Http::of(options.open_stream().unwrap(), profile, Some(ours)), theirs)
+        (Http::of(options.open_stream(profile, Authorization::default()).unwrap(), Some(ours)), theirs)
     }
 
     /// Returns a client of 2026-07-28 that has sent a request, and the server's end.
     fn asked() -> (Http<'static>, UnixStream) {
         let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
-        http.link().client.connect_as(Revision::V2026_07_28);
-        http.link().send(&Request::call("any")).unwrap();
+        http.state_mut().handle().client.connect_as(Revision::V2026_07_28);
+        http.state_mut().handle().send(&Request::call("any")).unwrap();
         run(&mut http, 0, &mut Ignore);
         assert!(heard(&mut server).starts_with("POST /mcp HTTP/1.1\r\n"));
         (http, server)
@@ -822,7 +728,7 @@ mod stream {
         for holds_more in [false, true] {
             for fills in [false, true] {
                 let (mut http, _server) = asked();
-                let room = http.web.remote().space(0).len();
+                let room = http.session.web.remote().space(0).len();
                 let head = b"HTTP/1.1 200 OK\r\nX: ";
                 let mut socket = Socketlike(head.to_vec());
                 socket.0.resize(if fills { room + 1 } else { room - 1 }, b'x');
@@ -842,11 +748,14 @@ mod stream {
     fn a_wait_ends_when_there_is_room_for_more() {
         let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(2 << 20));
         let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
-        http.link().client.connect_as(Revision::V2026_07_28);
-        http.link().send(&Request::call("any").arguments(&Raw::parse(large.as_bytes()).unwrap())).unwrap();
+        http.state_mut().handle().client.connect_as(Revision::V2026_07_28);
+        http.state_mut()
+            .handle()
+            .send(&Request::call("any").arguments(&Raw::parse(large.as_bytes()).unwrap()))
+            .unwrap();
         let (begun, mut taken, mut waits) = (Instant::now(), 0, 0);
         run(&mut http, 0, &mut Ignore);
-        while !http.web.remote().pending(0).is_empty() {
+        while !http.session.web.remote().pending(0).is_empty() {
             taken += heard(&mut server).len();
             http.wait(PATIENCE).unwrap();
             run(&mut http, 0, &mut Ignore);
@@ -865,7 +774,7 @@ mod stream {
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#;
         for is_reset in [false, true] {
             let (mut http, mut server) = open(&PROFILE, HttpOptions::new());
-            http.link().client.connect_as(Revision::V2026_07_28);
+            http.state_mut().handle().client.connect_as(Revision::V2026_07_28);
             let mut client = Client::new(http, Ignore);
             let token = client.send(&Request::call("any")).unwrap();
             if !is_reset {
@@ -887,7 +796,7 @@ mod stream {
     /// Returns a client with a session, and the server's end.
     fn session(options: HttpOptions, now: Millis) -> (Http<'static>, UnixStream) {
         let (mut http, mut server) = open(&OLDER, options);
-        http.link().client.connect();
+        http.state_mut().handle().client.connect();
         run(&mut http, now, &mut Ignore);
         assert!(heard(&mut server).contains("\"initialize\""));
         let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}}"#;
@@ -962,7 +871,7 @@ mod connections {
 
     use super::*;
     use crate::client::Client;
-    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::client::{ClientEvent, ClientHandle, Request, TransportError};
     use mcp_sansio::revision::Revision;
     use mcp_sansio_host::HttpOrigin;
 
@@ -978,7 +887,7 @@ mod connections {
         let mut client = Client::new(Http::new(&url, &PROFILE).unwrap(), Ignore);
         client.connect_as(Revision::V2026_07_28).unwrap();
         let tried_first = |client: &mut Client<'static, Http<'static>, Ignore>| {
-            let HttpPlace::Tcp(origin) = &mut client.transport().place else { panic!("it is on the network") };
+            let HttpPlace::Tcp(origin) = &mut client.transport().session.place else { panic!("it is on the network") };
             origin.addresses().unwrap().0[0].ip()
         };
         let token = client.send(&Request::list_tools()).unwrap();
@@ -999,12 +908,12 @@ mod connections {
     fn a_failure_to_connect_is_reported_without_a_wait() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
         let mut http = Http::new("unix:/nowhere/to/be/found", &PROFILE).unwrap();
-        http.link().client.connect();
+        http.state_mut().handle().client.connect();
         let mut seen = Vec::new();
         let mut handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| seen.push(format!("{event:?}"));
         let turns = (0..100).take_while(|_| http.run(0, &mut handler).unwrap()).count();
         assert!(turns < 100 && seen.len() == 1 && seen[0].starts_with("Unconnected"), "{seen:?}");
-        let why = http.explain(TransportError::Unreachable);
+        let why = http.state().explain(TransportError::Unreachable);
         assert!(why.contains("/nowhere/to/be/found"), "{why}");
     }
 
@@ -1021,7 +930,7 @@ mod connections {
         http.wait(Duration::from_secs(60)).unwrap();
         assert!(begun.elapsed() >= each && begun.elapsed() < Duration::from_secs(30));
         assert!(http.carry_one(0) && matches!(http.sockets[0].link, Carrier::None));
-        assert!(http.trouble.contains("127.0.0.1:9: "), "{}", http.trouble);
+        assert!(http.session.trouble.contains("127.0.0.1:9: "), "{}", http.session.trouble);
     }
 
     /// The server has closed a connection that was not in use: the next request goes over another one.

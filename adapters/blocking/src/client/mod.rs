@@ -54,7 +54,7 @@ pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore}
 pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
     ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
-    ServerError, ServerHello, StopSignal,
+    ServerError, ServerHello, StopSignal, TransportState,
 };
 #[cfg(all(feature = "http", unix))]
 pub use mcp_sansio_http::client::{
@@ -127,7 +127,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
     /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
     pub fn connect(&mut self) -> Result<&ServerHello, ClientError> {
-        self.transport.link().client.connect();
+        self.transport.state_mut().handle().client.connect();
         self.open(None)
     }
 
@@ -137,7 +137,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// As [`connect`](Client::connect).
     pub fn connect_as(&mut self, revision: Revision) -> Result<&ServerHello, ClientError> {
-        self.transport.link().client.connect_as(revision);
+        self.transport.state_mut().handle().client.connect_as(revision);
         self.open(revision.is_modern().then_some(revision))
     }
 
@@ -194,9 +194,9 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// cause one.
     fn settle(&mut self) -> Result<(), ClientError> {
         if std::mem::take(&mut self.waits.unsettled) {
-            let time = self.transport.settle_time();
+            let time = self.transport.state().settle_time();
             self.step()?;
-            self.until(Some(time), |client| (!client.transport.is_settling()).then_some(()))?;
+            self.until(Some(time), |client| (!client.transport.state().is_settling()).then_some(()))?;
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             return error.into();
         }
         let mut error = ClientError::lost_by(TransportError::Closed);
-        error.explain(|why| self.transport.explain(why));
+        error.explain(|why| self.transport.state().explain(why));
         error
     }
 
@@ -332,13 +332,13 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`pages`](Client::pages) of [`Request::list_tools`] come without them, and calls of them fail with
     /// [`TransportError::Excluded`]. The first page of the next list clears it. Applications should log these tools.
     pub fn excluded(&self) -> Vec<ExcludedTool> {
-        self.transport.excluded()
+        self.transport.state().excluded()
     }
 
     /// Returns why a tool must not be used: over HTTP, an invalid `x-mcp-header` annotation (2026-07-28). `None` if
     /// the tool can be used.
     pub fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        self.transport.excludes(tool)
+        self.transport.state().excludes(tool)
     }
 
     /// Subscribes to changes until the token is [cancelled](Client::cancel). The handler gets them
@@ -454,7 +454,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// afterwards.
     pub fn link(&mut self) -> ClientHandle<'_, 'm> {
         let now = self.now();
-        let link = self.transport.link();
+        let link = self.transport.state_mut().handle();
         // Deadlines of requests count from now.
         link.client.set_now(now);
         link
@@ -463,14 +463,14 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Returns the handler together with the link: for a handler that answers requests of the server later.
     pub fn handler_and_link(&mut self) -> (&mut H, ClientHandle<'_, 'm>) {
         let now = self.now();
-        let link = self.transport.link();
+        let link = self.transport.state_mut().handle();
         link.client.set_now(now);
         (&mut self.handler, link)
     }
 
     /// Returns the engine.
     pub fn engine(&self) -> &mcp_sansio::client::Client<'m> {
-        self.transport.engine()
+        self.transport.state().engine()
     }
 
     /// Returns the handler.
@@ -491,7 +491,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Calls `trace` with every message in both directions.
     pub fn trace(&mut self, trace: impl FnMut(Direction, &[u8]) + 'static) {
-        self.transport.trace(Box::new(trace));
+        self.transport.state_mut().trace(Box::new(trace));
     }
 
     /// Closes the connection: stops a child process, ends an HTTP session. Requests in flight are lost. Returns how
@@ -530,7 +530,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             let more = self.transport.run(now, &mut tap)?;
             if tap.happened {
                 happened = true;
-                self.waits.explain(&mut self.transport);
+                self.waits.explain(&self.transport);
             }
             self.busy = more;
             if !more {
@@ -545,7 +545,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             return Ok(self.transport.wait(Duration::ZERO)?);
         }
         let now = self.now();
-        let due = self.transport.next_deadline().map(|due| due.wrapping_sub(now) as i64);
+        let due = self.transport.state().next_deadline().map(|due| due.wrapping_sub(now) as i64);
         let due = due.map(|left| Duration::from_millis(left.max(0) as u64));
         let time = due.into_iter().chain(at_most).min().unwrap_or(LONGEST_REST).min(LONGEST_REST);
         Ok(self.transport.wait(time)?)
@@ -591,12 +591,42 @@ mod tests {
         endless: bool,
     }
 
-    impl Transport<'static> for Strict {
-        fn link(&mut self) -> ClientHandle<'_, 'static> {
+    impl TransportState<'static, Trace> for Strict {
+        fn handle(&mut self) -> ClientHandle<'_, 'static> {
             self.session.handle()
         }
         fn engine(&self) -> &mcp_sansio::client::Client<'static> {
             self.session.engine()
+        }
+        fn next_deadline(&self) -> Option<Millis> {
+            self.session.engine().next_deadline()
+        }
+        fn explain(&self, _: TransportError) -> String {
+            "it is too strict".to_owned()
+        }
+        fn is_settling(&self) -> bool {
+            !self.settled
+        }
+        fn settle_time(&self) -> Duration {
+            Duration::from_secs(60)
+        }
+        fn excludes(&self, _: &ToolView<'_>) -> Option<String> {
+            Some("no tool is good".to_owned())
+        }
+        fn excluded(&self) -> Vec<ExcludedTool> {
+            vec![ExcludedTool::new("any", "no tool is good")]
+        }
+        fn trace(&mut self, _: Trace) {
+            self.calls += "trace ";
+        }
+    }
+
+    impl Transport<'static> for Strict {
+        fn state(&self) -> &dyn TransportState<'static, Trace> {
+            self
+        }
+        fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+            self
         }
         fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> std::io::Result<bool> {
             self.calls += "run ";
@@ -633,27 +663,6 @@ mod tests {
                 self.says(news);
             }
             Ok(())
-        }
-        fn next_deadline(&self) -> Option<Millis> {
-            self.session.engine().next_deadline()
-        }
-        fn explain(&mut self, _: TransportError) -> String {
-            "it is too strict".to_owned()
-        }
-        fn is_settling(&self) -> bool {
-            !self.settled
-        }
-        fn settle_time(&self) -> Duration {
-            Duration::from_secs(60)
-        }
-        fn excludes(&self, _: &ToolView<'_>) -> Option<String> {
-            Some("no tool is good".to_owned())
-        }
-        fn excluded(&self) -> Vec<ExcludedTool> {
-            vec![ExcludedTool::new("any", "no tool is good")]
-        }
-        fn trace(&mut self, _: Trace) {
-            self.calls += "trace ";
         }
         fn close(&mut self) -> Option<ChildExit> {
             Some(ChildExit::new(None, StopSignal::Kill))
@@ -910,18 +919,18 @@ mod tests {
     fn a_transport_in_a_box_is_the_same() {
         let boxed: Box<dyn Transport<'static>> = Box::new(strict(&PROFILE));
         let tool = ToolView::of(Raw::constant(r#"{"name":"any","inputSchema":{}}"#)).unwrap();
-        assert!(boxed.is_settling());
-        assert_eq!(boxed.settle_time(), Duration::from_secs(60));
-        assert!(boxed.excludes(&tool).is_some() && boxed.excluded().len() == 1);
+        assert!(boxed.state().is_settling());
+        assert_eq!(boxed.state().settle_time(), Duration::from_secs(60));
+        assert!(boxed.state().excludes(&tool).is_some() && boxed.state().excluded().len() == 1);
         let mut client = Client::new(boxed, Ignore);
         client.connect().unwrap();
-        assert!(!client.transport.is_settling());
+        assert!(!client.transport.state().is_settling());
         assert!(client.excludes(&tool).is_some() && client.excluded().len() == 1);
         client.send(&Request::raw("test/silent", None)).unwrap();
-        assert!(client.transport.next_deadline().is_some());
+        assert!(client.transport.state().next_deadline().is_some());
         assert_eq!(client.close().map(|ended| ended.after), Some(StopSignal::Kill));
         let mut boxed = Box::new(strict(&PROFILE));
-        Transport::trace(&mut boxed, Box::new(|_, _| ()));
+        boxed.state_mut().trace(Box::new(|_, _| ()));
         assert_eq!(boxed.calls, "trace ");
     }
 }

@@ -59,7 +59,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             }
             let now = self.now();
             if let Some((_, notice)) = &mut self.waits.followed
-                && notice.give(task, now, self.transport.engine())
+                && notice.give(task, now, self.transport.state().engine())
             {
                 continue;
             }

@@ -31,11 +31,11 @@ impl Waits {
     }
 
     /// Adds the transport's facts to the errors.
-    pub(super) fn explain<'m>(&mut self, transport: &mut impl Transport<'m>) {
+    pub(super) fn explain<'m>(&mut self, transport: &impl Transport<'m>) {
         let outcomes = self.tokens.iter_mut().filter_map(|(_, outcome)| outcome.as_mut()?.as_mut().err());
         let opened = self.opened.as_mut().and_then(|opened| opened.as_mut().err());
         for error in outcomes.chain(opened) {
-            error.explain(|why| transport.explain(why));
+            error.explain(|why| transport.state().explain(why));
         }
     }
 }

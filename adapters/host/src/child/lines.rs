@@ -8,7 +8,7 @@ use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 
 use super::trace::LineTrace;
-use crate::{Backlog, ClientOptions, Direction, IN_FLIGHT};
+use crate::{Backlog, ClientOptions, Direction, IN_FLIGHT, TransportState};
 
 /// The limit of pending bytes: while more are pending, requests wait. The engine's own messages are always taken:
 /// they are small, and limited by the requests.
@@ -32,6 +32,8 @@ pub struct LineSession<'m, T> {
     broke: Option<Millis>,
     now: Millis,
     trace: Option<LineTrace<T>>,
+    /// The reason why nothing more comes over a stream.
+    gone: Option<&'static str>,
 }
 
 impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
@@ -45,27 +47,33 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
             broke: None,
             now: 0,
             trace: None,
+            gone: None,
         }
-    }
-
-    /// Returns the engine and its sink.
-    pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
-        self.client.handle()
-    }
-
-    /// Returns the engine.
-    pub fn engine(&self) -> &Client<'m> {
-        self.client.engine()
-    }
-
-    /// Returns whether requests have to wait until more is written.
-    pub fn is_full(&mut self) -> bool {
-        self.broke.is_none() && self.pending_len() >= FULL
     }
 
     /// Returns whether reading has to wait until more answers are written.
     pub fn is_owing(&mut self) -> bool {
         self.owed.min(self.pending_len()) >= OWED
+    }
+
+    /// Returns whether a stream is to be read.
+    pub fn wants_input(&mut self) -> bool {
+        self.gone.is_none() && !self.is_owing()
+    }
+
+    /// Takes the number of bytes that were read from a stream: 0 at its end, `None` if there was nothing.
+    pub fn found(&mut self, read: Option<usize>, now: Millis) {
+        let reason = match read {
+            Some(0) => "it closed the connection",
+            None if self.last_words().is_some_and(|at| at <= now) => "it takes nothing any more",
+            _ => return,
+        };
+        self.gone.get_or_insert(reason);
+    }
+
+    /// Notes that the client closes a stream.
+    pub fn close(&mut self) {
+        self.gone.get_or_insert("it was closed");
     }
 
     fn pending_len(&mut self) -> usize {
@@ -88,6 +96,9 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Handles the bytes that were read, and what is due.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
         self.now = now;
+        if self.gone.is_some() {
+            self.end_of_input();
+        }
         let before = self.pending_len();
         // `NextStep::Write` needs no care here: the sink has no limit, so it is never full.
         let _ = self.client.run(now, handler);
@@ -120,13 +131,12 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     }
 
     /// Returns the time to stop reading after the writer has failed.
-    #[must_use]
-    pub fn last_words(&self) -> Option<Millis> {
+    pub(crate) fn last_words(&self) -> Option<Millis> {
         self.broke.map(|at| at.saturating_add(LAST_WORDS))
     }
 
     /// Notes that nothing more comes from the server: the next [`run`](LineSession::run) ends all requests.
-    pub fn end_of_input(&mut self) {
+    pub(crate) fn end_of_input(&mut self) {
         self.client.end_of_input();
     }
 
@@ -145,10 +155,32 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.writer_failed();
         (self.broke, self.owed) = (None, 0);
     }
+}
 
-    /// Calls `trace` with every message from now on.
-    pub fn trace(&mut self, trace: T) {
+impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T> {
+    fn handle(&mut self) -> ClientHandle<'_, 'm> {
+        self.client.handle()
+    }
+
+    fn engine(&self) -> &Client<'m> {
+        self.client.engine()
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        let last = self.last_words().filter(|_| self.gone.is_none());
+        self.engine().next_deadline().into_iter().chain(last).min()
+    }
+
+    fn explain(&self, why: TransportError) -> String {
+        self.gone.filter(|_| why == TransportError::Closed).unwrap_or_default().to_owned()
+    }
+
+    fn trace(&mut self, trace: T) {
         self.trace = Some(LineTrace::new(trace, self.pending_len()));
+    }
+
+    fn is_full(&mut self) -> bool {
+        self.broke.is_none() && self.pending_len() >= FULL
     }
 }
 

@@ -5,13 +5,13 @@ use std::io;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use mcp_sansio::client::{ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
 
 use super::{
     ChildExit, ChildOptions, ExitReason, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal, lead_group,
 };
-use crate::{ClientError, Direction};
+use crate::{ClientError, Direction, TransportState};
 
 /// The time to wait for the exit status after the end of stdout, so that an error can name it.
 const LEARN: Millis = 200;
@@ -124,21 +124,37 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> ChildSession<'m, L, T> {
         self.lines.run(now, handler);
     }
 
-    /// Returns the time of the next turn.
-    pub fn next_deadline(&self) -> Option<Millis> {
-        let last = self.learns.or(self.lines.last_words()).filter(|_| self.gone.is_none());
-        self.lines.engine().next_deadline().into_iter().chain(last).min()
+    /// Takes the log for one who stops the process, if this session ends before.
+    pub fn take_log(&mut self) -> StderrLog<L> {
+        std::mem::replace(&mut self.log, StderrLog::new(Stderr::Null))
+    }
+}
+
+impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> TransportState<'m, T> for ChildSession<'m, L, T> {
+    fn handle(&mut self) -> ClientHandle<'_, 'm> {
+        self.lines.handle()
     }
 
-    /// Returns the facts that are known about a loss.
-    pub fn explain(&self, why: TransportError) -> String {
+    fn engine(&self) -> &Client<'m> {
+        self.lines.engine()
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        let last = self.learns.or(self.lines.last_words()).filter(|_| self.gone.is_none());
+        self.engine().next_deadline().into_iter().chain(last).min()
+    }
+
+    fn explain(&self, why: TransportError) -> String {
         let gone = self.gone.filter(|_| why == TransportError::Closed);
         self.log.explain(why, gone.map(|gone| gone.explain(&self.program, self.status)).unwrap_or_default())
     }
 
-    /// Takes the log for one who stops the process, if this session ends before.
-    pub fn take_log(&mut self) -> StderrLog<L> {
-        std::mem::replace(&mut self.log, StderrLog::new(Stderr::Null))
+    fn trace(&mut self, trace: T) {
+        self.lines.trace(trace);
+    }
+
+    fn is_full(&mut self) -> bool {
+        self.lines.is_full()
     }
 }
 

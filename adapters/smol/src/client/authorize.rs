@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use mcp_sansio_host::Authorizer;
 #[cfg(feature = "auth")]
 use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter};
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpHooks};
 
 /// The server's demand for
 /// [authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization). It owns its parts.
@@ -89,28 +89,27 @@ impl Asking {
         }
     }
 
-    #[cfg(feature = "auth")]
-    pub(super) fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        let Some(authorizer) = self.authorizer.clone() else { return 0 };
-        // The token is still good for a while: the request does not wait for the next one.
-        if authorizer.prepare() {
-            self.carry_out(authorizer.clone());
-        }
-        authorizer.sign(request, headers)
-    }
-
-    #[cfg(feature = "auth")]
-    pub(super) fn accepted(&self, credentials: u32) {
+    /// Returns whether tokens may come that are not kept yet: a refresh token is often good once, so a client that ended now
+    /// would need a login at its next start.
+    pub(super) fn awaits_tokens(&self) -> bool {
+        #[cfg(feature = "auth")]
         if let Some(authorizer) = &self.authorizer {
-            authorizer.accepted(credentials);
+            return self.under_way.is_some() && !authorizer.is_visiting();
         }
+        false
     }
 
-    pub(super) fn challenged(
-        &mut self,
-        challenge: &ChallengedRequest<'_>,
-        _: &mut HeaderWriter<'_>,
-    ) -> ChallengeAnswer {
+    /// Returns the credentials and the messages that have waited for them.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Option<AuthorizationHeaders>, Vec<usize>)> {
+        let Some(under_way) = &mut self.under_way else { return Poll::Pending };
+        let Poll::Ready(answer) = under_way.as_mut().poll(cx) else { return Poll::Pending };
+        self.under_way = None;
+        Poll::Ready((answer, std::mem::take(&mut self.slots)))
+    }
+}
+
+impl HttpHooks for Asking {
+    fn challenged(&mut self, challenge: &ChallengedRequest<'_>, _: &mut HeaderWriter<'_>) -> ChallengeAnswer {
         #[cfg(feature = "auth")]
         if let Some(authorizer) = self.authorizer.clone() {
             let answer = authorizer.challenged(challenge);
@@ -128,21 +127,13 @@ impl Asking {
         ChallengeAnswer::Later
     }
 
-    /// Returns whether tokens may come that are not kept yet: a refresh token is often good once, so a client that ended now
-    /// would need a login at its next start.
-    pub(super) fn awaits_tokens(&self) -> bool {
-        #[cfg(feature = "auth")]
-        if let Some(authorizer) = &self.authorizer {
-            return self.under_way.is_some() && !authorizer.is_visiting();
+    #[cfg(feature = "auth")]
+    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
+        let Some(authorizer) = self.authorizer.clone() else { return 0 };
+        // The token is still good for a while: the request does not wait for the next one.
+        if authorizer.prepare() {
+            self.carry_out(authorizer.clone());
         }
-        false
-    }
-
-    /// Returns the credentials and the messages that have waited for them.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Option<AuthorizationHeaders>, Vec<usize>)> {
-        let Some(under_way) = &mut self.under_way else { return Poll::Pending };
-        let Poll::Ready(answer) = under_way.as_mut().poll(cx) else { return Poll::Pending };
-        self.under_way = None;
-        Poll::Ready((answer, std::mem::take(&mut self.slots)))
+        authorizer.sign(request, headers)
     }
 }

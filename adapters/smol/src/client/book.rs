@@ -176,8 +176,8 @@ mod tests {
     fn the_handler_gets_what_no_task_waits_for() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
         let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
-        stream.link().client.connect_as(Revision::V2026_07_28);
-        let token = stream.link().send(&Request::call("any")).unwrap();
+        stream.state_mut().handle().client.connect_as(Revision::V2026_07_28);
+        let token = stream.state_mut().handle().send(&Request::call("any")).unwrap();
         let text = Raw::constant("\"notifications/x\"");
         let why = || RequestError::Lost(TransportError::Unreachable);
         let events = || {
@@ -192,7 +192,7 @@ mod tests {
         let mut given = |book: &mut Book| {
             let mut names = Names::default();
             let mut tap = Tap { book, handler: &mut names, happened: false };
-            events().into_iter().for_each(|event| tap.event(event, &mut stream.link()));
+            events().into_iter().for_each(|event| tap.event(event, &mut stream.state_mut().handle()));
             assert!(tap.happened);
             names.0
         };

@@ -14,7 +14,7 @@ use async_process::ChildStdout as OutputPipe;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, Command};
 use blocking::Task;
 use futures_lite::AsyncRead;
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
 use mcp_sansio_host::{ChildSession, ChildShutdown};
 
@@ -23,7 +23,7 @@ use super::lines::{Got, LineLink};
 #[cfg(unix)]
 use super::pipe::OutputPipe;
 use super::stderr::{Log, OnLine};
-use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport};
+use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport, TransportState};
 use crate::interrupted::retry;
 
 /// The limit of chunks that are read from stderr in one turn.
@@ -126,12 +126,7 @@ impl Child {
     /// Reads what there is, and finds out whether more can come. Returns whether there may be more at once.
     fn read(&mut self, now: Millis, status: Option<ExitStatus>, cx: &Context<'_>) -> bool {
         let got = self.link.poll_read(&mut self.session.lines, cx);
-        let read = match got {
-            Got::Nothing => None,
-            Got::Bytes | Got::Last => Some(1),
-            Got::End => Some(0),
-        };
-        let again = self.session.found(read, status, now);
+        let again = self.session.found(got.read(), status, now);
         if again {
             self.link.look_again();
             #[cfg(unix)]
@@ -164,8 +159,12 @@ fn taken(output: OutputPipe) -> io::Result<OutputPipe> {
 }
 
 impl Transport for Child {
-    fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.session.lines.handle()
+    fn state(&self) -> &dyn TransportState<'static, Trace> {
+        &self.session
+    }
+
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+        &mut self.session
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
@@ -182,22 +181,6 @@ impl Transport for Child {
         self.session.run(now, handler);
         self.link.poll_write(&mut self.session.lines, cx);
         more || owing && !self.session.lines.is_owing()
-    }
-
-    fn next_deadline(&self) -> Option<Millis> {
-        self.session.next_deadline()
-    }
-
-    fn is_full(&mut self) -> bool {
-        self.session.lines.is_full()
-    }
-
-    fn explain(&self, why: TransportError) -> String {
-        self.session.explain(why)
-    }
-
-    fn trace(&mut self, trace: Trace) {
-        self.session.lines.trace(trace);
     }
 
     fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
@@ -400,6 +383,7 @@ mod tests {
     use super::*;
     use crate::client::{Direction, Ignore};
     use futures_lite::FutureExt;
+    use mcp_sansio::client::TransportError;
     use mcp_sansio::revision::Revision;
     use std::future::pending;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -461,29 +445,29 @@ mod tests {
     #[test]
     fn a_process_that_is_started_again_has_another_id() {
         let mut child = shell("read line; exit 3");
-        child.link().client.connect();
+        child.state_mut().handle().client.connect();
         let first = child.id();
         run_until(&mut child, 0, |child, _| child.id() != first);
         assert!(child.session.wants_output() && child.life.is_some());
         let second = child.id();
         run_until(&mut child, 0, |child, _| !child.session.wants_output());
-        assert!(child.explain(TransportError::Closed).contains("exit status: 3"));
+        assert!(child.state().explain(TransportError::Closed).contains("exit status: 3"));
         assert_eq!(child.id(), second);
 
         let mut child = shell("exec cat");
-        child.link().client.connect();
+        child.state_mut().handle().client.connect();
         let first = child.id();
         child.begin_close(0);
         run_until(&mut child, 0, |_, more| !more);
-        assert_eq!((child.id(), child.explain(TransportError::Closed).as_str()), (first, "it was closed"));
-        assert!(!child.link().client.is_opening());
+        assert_eq!((child.id(), child.state().explain(TransportError::Closed).as_str()), (first, "it was closed"));
+        assert!(!child.state_mut().handle().client.is_opening());
     }
 
     /// Counts the lines that are read.
     fn counted(child: &mut Child) -> impl Fn() -> usize + use<> {
         let seen = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&seen);
-        child.trace(Box::new(move |way, _| {
+        child.state_mut().trace(Box::new(move |way, _| {
             count.fetch_add(usize::from(way == Direction::Received), Ordering::SeqCst);
         }));
         move || seen.load(Ordering::SeqCst)
@@ -520,7 +504,7 @@ mod tests {
         assert!(turn(), "the end is found in another turn");
         assert_eq!(seen(), 1);
         assert!(!turn());
-        assert!(child.explain(TransportError::Closed).contains("exit status: 0"));
+        assert!(child.state().explain(TransportError::Closed).contains("exit status: 0"));
     }
 
     #[test]
@@ -544,7 +528,7 @@ mod tests {
     fn a_process_that_does_not_take_its_answers_is_not_read() {
         let id = "x".repeat(1000);
         let mut child = shell(&format!("exec yes '{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}'"));
-        child.link().client.connect_as(Revision::V2025_11_25);
+        child.state_mut().handle().client.connect_as(Revision::V2025_11_25);
         let seen = counted(&mut child);
         run_until(&mut child, 0, |child, _| child.session.lines.is_owing());
         let before = seen();

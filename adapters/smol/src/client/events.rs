@@ -224,7 +224,7 @@ mod tests {
         let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
         let (mut handler, mut events) = events(capacity);
         for event in given {
-            handler.event(event, &mut stream.link());
+            handler.event(event, &mut stream.state_mut().handle());
         }
         drop(handler);
         let mut taken = Vec::new();
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn a_task_gets_all_parts_of_an_event() {
         let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
-        stream.link().client.connect_as(Revision::V2026_07_28);
-        let token = stream.link().send(&Request::call("any")).unwrap();
+        stream.state_mut().handle().client.connect_as(Revision::V2026_07_28);
+        let token = stream.state_mut().handle().send(&Request::call("any")).unwrap();
         let changed = |what| ClientEvent::Changed { listen: None, what };
         let given = [
             ClientEvent::Unconnected(RequestError::Lost(TransportError::Unreachable)),

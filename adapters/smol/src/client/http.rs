@@ -3,27 +3,20 @@
 use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::client::views::ToolView;
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
-use mcp_sansio::memory::Store;
+use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
 #[cfg(feature = "auth")]
-use mcp_sansio_host::{AuthorizationOptions, Authorizer};
-use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts};
-#[cfg(feature = "auth")]
-use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{
-    ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, HttpTransport, SocketAction,
-};
+use mcp_sansio_host::AuthorizationOptions;
+use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpSession, TransportState};
+use mcp_sansio_http::client::{HttpTransport, SocketAction};
 
 use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
 use super::lines::Got;
 use super::socket::{Dialing, Place, Socket};
-use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Trace, Transport};
+use super::{ChildExit, ClientError, Trace, Transport};
 use crate::stream::ByteStream;
 
 /// The time for the `DELETE` that ends the session when the client is closed, and for tokens that are under way.
@@ -75,57 +68,15 @@ impl Link {
 /// # }
 /// ```
 pub struct Http {
-    web: HttpClient<'static>,
+    session: Session,
     sockets: [Carrier; CONNECTIONS],
-    place: Place,
     /// The stream that was not used yet, if this is the place.
     stream: Option<ByteStream>,
-    settle: Duration,
-    outer: Outer,
-    /// The error of the last connection that could not be made.
-    trouble: String,
-    /// The time until which the client waits for the end of the session.
-    goodbye: Option<Millis>,
-    closed: bool,
-    /// For the authorization server.
-    #[cfg(all(feature = "auth", feature = "tls"))]
-    tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
+    /// The end of the session has begun.
+    ending: bool,
 }
 
-/// The functions of the application: authorization and trace.
-#[derive(Default)]
-struct Outer {
-    asking: Asking,
-    trace: Option<Trace>,
-}
-
-impl HttpHooks for Outer {
-    fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
-        self.asking.challenged(challenge, headers)
-    }
-
-    #[cfg(feature = "auth")]
-    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        self.asking.sending(request, headers)
-    }
-
-    #[cfg(feature = "auth")]
-    fn accepted(&mut self, credentials: u32) {
-        self.asking.accepted(credentials);
-    }
-
-    fn sent(&mut self, message: &[u8]) {
-        if let Some(trace) = &mut self.trace {
-            trace(Direction::Sent, message);
-        }
-    }
-
-    fn received(&mut self, message: &[u8]) {
-        if let Some(trace) = &mut self.trace {
-            trace(Direction::Received, message);
-        }
-    }
-}
+type Session = HttpSession<'static, Asking, Trace>;
 
 impl Http {
     /// Makes a client's end for the server at `url`. It connects with the first request. `unix:/run/mcp.sock` is a server at a
@@ -142,7 +93,7 @@ impl Http {
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
     pub fn with(url: &str, profile: &'static ClientInfo<'static>, options: HttpOptions) -> Result<Self, ClientError> {
-        Ok(Http::of(options.open(url)?, profile, None))
+        Ok(Http::of(options.open(url, profile, Asking::default())?, None))
     }
 
     /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
@@ -181,27 +132,12 @@ impl Http {
         profile: &'static ClientInfo<'static>,
         options: HttpOptions,
     ) -> Result<Self, ClientError> {
-        Ok(Http::of(options.open_stream()?, profile, Some(ByteStream::new(reader, writer))))
+        let session = options.open_stream(profile, Asking::default())?;
+        Ok(Http::of(session, Some(ByteStream::new(reader, writer))))
     }
 
-    fn of(parts: HttpParts<'static>, profile: &'static ClientInfo<'static>, stream: Option<ByteStream>) -> Self {
-        Http {
-            place: Place {
-                http: parts.place,
-                #[cfg(feature = "tls")]
-                secure: parts.tls,
-            },
-            web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
-            sockets: Default::default(),
-            stream,
-            settle: parts.settle_time,
-            outer: Outer::default(),
-            trouble: String::new(),
-            goodbye: None,
-            closed: false,
-            #[cfg(all(feature = "auth", feature = "tls"))]
-            tls_config: parts.tls_config,
-        }
+    fn of(session: Session, stream: Option<ByteStream>) -> Self {
+        Http { session, sockets: Default::default(), stream, ending: false }
     }
 
     /// Asks `authorize` for credentials when the server answers 401 or 403, see [`Authorize`]. The driver polls its
@@ -221,7 +157,7 @@ impl Http {
     /// ```
     #[must_use]
     pub fn authorize(mut self, authorize: impl Authorize + 'static) -> Self {
-        self.outer.asking = Asking::of(Some(Box::new(authorize)));
+        self.session.hooks = Asking::of(Some(Box::new(authorize)));
         self
     }
 
@@ -250,45 +186,38 @@ impl Http {
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
-        let url = self.web.remote().url().to_string();
-        if !self.place.http.is_network() {
-            return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
-        }
-        #[cfg(feature = "tls")]
-        let options = options.or_tls(self.tls_config.clone());
-        self.outer.asking.authorizer = Some(Authorizer::new(&url, options)?);
-        self.web.sign_heads();
+        self.session.hooks.authorizer = Some(self.session.authorize(options)?);
         Ok(self)
     }
 
     /// Continues with challenged messages when the credentials are there.
     fn authorized(&mut self, cx: &mut Context<'_>) {
-        let Poll::Ready((credentials, slots)) = self.outer.asking.poll(cx) else { return };
-        let remote = self.web.remote();
+        let Poll::Ready((credentials, slots)) = self.session.hooks.poll(cx) else { return };
+        let remote = self.session.web.remote();
         let set = |mut credentials: super::AuthorizationHeaders| {
             credentials.drain(..).all(|(name, value)| remote.set_header(&name, &value).is_ok())
         };
         let authorized = credentials.is_some_and(set);
         for slot in slots {
             if authorized {
-                self.web.retry(slot);
+                self.session.web.retry(slot);
             } else {
-                self.web.give_up(slot);
+                self.session.web.give_up(slot);
             }
         }
     }
 
     /// Moves bytes between sockets and slots. Returns whether there is news for the engine.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
-        while let Some(action) = self.web.remote().next_action() {
+        while let Some(action) = self.session.web.remote().next_action() {
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
                 SocketAction::Connect(slot) => match self.stream.take() {
                     Some(stream) => {
                         self.sockets[slot] = Carrier::Up(Link::new(Socket::Stream(stream)));
-                        self.web.remote().connected(slot);
+                        self.session.web.remote().connected(slot);
                     }
-                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial())),
+                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(Place::of(&self.session).dial())),
                 },
             }
         }
@@ -305,41 +234,36 @@ impl Http {
             Carrier::None => false,
             Carrier::Dialing(dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(dialed)) => {
-                    self.place.http = dialed.http;
+                    self.session.place = dialed.http;
                     #[cfg(feature = "auth")]
-                    if let (Some(authorizer), Some(address)) = (&self.outer.asking.authorizer, dialed.address) {
+                    if let (Some(authorizer), Some(address)) = (&self.session.hooks.authorizer, dialed.address) {
                         authorizer.reached(address);
                     }
                     self.sockets[slot] = Carrier::Up(Link::new(dialed.socket));
-                    self.web.remote().connected(slot);
+                    self.session.web.remote().connected(slot);
                     true
                 }
                 Poll::Ready(Err(error)) => {
-                    self.place.http.forget();
-                    self.failed(slot, &error);
+                    self.sockets[slot] = Carrier::None;
+                    self.session.not_connected(slot, &error);
                     true
                 }
                 Poll::Pending => false,
             },
-            Carrier::Up(link) => match link.move_bytes(self.web.remote(), slot, cx) {
+            Carrier::Up(link) => match link.move_bytes(self.session.web.remote(), slot, cx) {
                 Ok(Got::End) => {
                     self.sockets[slot] = Carrier::None;
-                    self.web.remote().closed(slot);
+                    self.session.web.remote().closed(slot);
                     true
                 }
                 Ok(got) => got == Got::Bytes,
                 Err(error) => {
-                    self.failed(slot, &error);
+                    self.sockets[slot] = Carrier::None;
+                    self.session.failed(slot, &error);
                     true
                 }
             },
         }
-    }
-
-    fn failed(&mut self, slot: usize, error: &io::Error) {
-        self.sockets[slot] = Carrier::None;
-        self.trouble = error.to_string();
-        self.web.remote().failed(slot);
     }
 }
 
@@ -390,67 +314,30 @@ impl Link {
 }
 
 impl Transport for Http {
-    fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.web.handle()
+    fn state(&self) -> &dyn TransportState<'static, Trace> {
+        &self.session
+    }
+
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+        &mut self.session
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         self.authorized(cx);
-        let ran = self.web.run(now, handler, &mut self.outer);
+        let ran = self.session.run(now, handler);
         self.carry(cx) || ran
     }
 
-    fn next_deadline(&self) -> Option<Millis> {
-        self.web.next_deadline().into_iter().chain(self.goodbye).min()
-    }
-
-    fn explain(&self, why: TransportError) -> String {
-        #[cfg(feature = "auth")]
-        if why == TransportError::Unauthorized
-            && let Some(refusal) = self.outer.asking.authorizer.as_ref().and_then(Authorizer::refusal)
-        {
-            return refusal;
-        }
-        if self.closed && why == TransportError::Closed {
-            return "it was closed".to_owned();
-        }
-        self.web.explain(why, &self.trouble)
-    }
-
-    fn is_settling(&self) -> bool {
-        self.web.is_settling()
-    }
-
-    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        self.web.excludes(tool).map(|why| why.to_string())
-    }
-
-    fn excluded(&self) -> Vec<ExcludedTool> {
-        self.web.excluded().map(|(tool, why)| ExcludedTool::new(tool.to_string(), why.to_string())).collect()
-    }
-
-    fn settle_time(&self) -> Duration {
-        self.settle
-    }
-
-    fn trace(&mut self, trace: Trace) {
-        self.outer.trace = Some(trace);
-        self.web.trace(Store::growing(1 << 20));
-    }
-
     fn begin_close(&mut self, _: Millis) {
-        self.closed = true;
-        self.web.client().end_of_input();
+        self.session.close();
     }
 
     fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
-        let until = *self.goodbye.get_or_insert_with(|| {
-            self.web.end();
+        if !std::mem::replace(&mut self.ending, true) {
+            self.session.end(now.saturating_add(GOODBYE));
             cx.waker().wake_by_ref();
-            now.saturating_add(GOODBYE)
-        });
-        let is_over = self.web.is_over() && !self.outer.asking.awaits_tokens();
-        if !is_over && until > now {
+        }
+        if !self.session.has_ended(now, self.session.hooks.awaits_tokens()) {
             return Poll::Pending;
         }
         self.sockets = Default::default();
@@ -460,7 +347,7 @@ impl Transport for Http {
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Http").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
@@ -470,7 +357,7 @@ mod tests {
     use crate::client::Ignore;
     use async_io::{Async, Timer};
     use futures_lite::FutureExt;
-    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::client::{ClientEvent, ClientHandle, Request, TransportError};
     use mcp_sansio::revision::{Revision, Revisions};
     use std::future::poll_fn;
     use std::io::{Read as _, Write as _};
@@ -479,6 +366,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
     use std::task::{Wake, Waker};
+    use std::time::Duration;
 
     static PROFILE: ClientInfo<'static> =
         ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
@@ -557,7 +445,7 @@ mod tests {
         /// Returns a client with a session.
         fn connected(&self) -> Http {
             let mut http = self.open();
-            http.link().client.connect();
+            http.state_mut().handle().client.connect();
             Wire::run(&mut http, 0);
             assert!(self.was_asked("\"initialize\""));
             let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}}"#;
@@ -565,7 +453,7 @@ mod tests {
             self.says(&mut http, 0, &format!("{head} {}\r\n\r\n{body}", body.len()));
             assert!(self.was_asked("notifications/initialized"));
             self.says(&mut http, 0, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
-            assert!(http.link().client.is_connected());
+            assert!(http.state_mut().handle().client.is_connected());
             http
         }
 
@@ -604,10 +492,10 @@ mod tests {
         for is_answered in [true, false] {
             let wire = Wire::default();
             let mut http = wire.connected();
-            assert_ne!(http.explain(TransportError::Closed), "it was closed");
+            assert_ne!(http.state().explain(TransportError::Closed), "it was closed");
             http.begin_close(1_000);
-            assert_eq!(http.explain(TransportError::Closed), "it was closed");
-            assert_ne!(http.explain(TransportError::TimedOut), "it was closed");
+            assert_eq!(http.state().explain(TransportError::Closed), "it was closed");
+            assert_ne!(http.state().explain(TransportError::TimedOut), "it was closed");
             let count = Arc::new(Woken::default());
             let waker = Waker::from(Arc::clone(&count));
             assert!(http.poll_close(1_000, &mut Context::from_waker(&waker)).is_pending());
@@ -616,7 +504,7 @@ mod tests {
             assert!(wire.was_asked("DELETE /mcp"));
             assert!(http.poll_close(1_000, &mut cx()).is_pending());
             let until = 1_000 + GOODBYE;
-            assert!(http.next_deadline().is_some_and(|due| due <= until));
+            assert!(http.state().next_deadline().is_some_and(|due| due <= until));
             assert!(!is_idle(&http));
             if is_answered {
                 wire.says(&mut http, 1_100, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -647,12 +535,12 @@ mod tests {
         for (fail, trouble) in fails {
             let wire = Wire::default();
             let mut http = wire.open();
-            http.link().client.connect();
+            http.state_mut().handle().client.connect();
             fail(&mut wire.0.lock().unwrap());
             Wire::run(&mut http, 0);
-            assert!(!http.link().client.is_opening(), "{trouble}");
+            assert!(!http.state_mut().handle().client.is_opening(), "{trouble}");
             assert!(is_idle(&http));
-            assert_eq!(http.trouble.is_empty(), trouble.is_empty(), "{}", http.trouble);
+            assert_eq!(http.session.trouble.is_empty(), trouble.is_empty(), "{}", http.session.trouble);
         }
     }
 
@@ -668,7 +556,7 @@ mod tests {
         assert_eq!(wire.0.lock().unwrap().reads, reads, "nothing has woken the driver");
         // The news of the end has not come yet.
         wire.0.lock().unwrap().ended = true;
-        http.link().send(&Request::call("any")).unwrap();
+        http.state_mut().handle().send(&Request::call("any")).unwrap();
         Wire::run(&mut http, 0);
         assert!(!wire.was_asked("tools/call"));
     }
@@ -678,7 +566,7 @@ mod tests {
     fn requests_in_flight_are_lost_when_the_client_is_closed() {
         let wire = Wire::default();
         let mut http = wire.connected();
-        let token = http.link().send(&Request::call("any")).unwrap();
+        let token = http.state_mut().handle().send(&Request::call("any")).unwrap();
         Wire::run(&mut http, 0);
         assert!(wire.was_asked("tools/call"));
         let mut lost = Vec::new();
@@ -698,14 +586,14 @@ mod tests {
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
         let mut http = Wire::default().open();
-        http.link().client.connect();
-        while http.web.run(0, &mut Ignore, &mut ()) {}
-        let Some(SocketAction::Connect(slot)) = http.web.remote().next_action() else {
+        http.state_mut().handle().client.connect();
+        while http.session.web.run(0, &mut Ignore, &mut ()) {}
+        let Some(SocketAction::Connect(slot)) = http.session.web.remote().next_action() else {
             panic!("no connection is wanted")
         };
         let socket = Socket::Plain(Async::new(near).unwrap());
         http.sockets[slot] = Carrier::Up(Link { drained, ..Link::new(socket) });
-        http.web.remote().connected(slot);
+        http.session.web.remote().connected(slot);
         (http, slot, far)
     }
 
@@ -771,13 +659,13 @@ mod tests {
         let mut http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
         let knows = |http: &Http| format!("{http:?}").contains(&format!("[{address}]"));
         assert!(!knows(&http));
-        http.link().client.connect();
+        http.state_mut().handle().client.connect();
         run_until(&mut http, |http| http.sockets.iter().any(|carrier| matches!(carrier, Carrier::Up(_))));
         assert!(knows(&http), "{http:?}");
         drop(listener);
         for _ in 0..2 {
-            run_until(&mut http, |http| !http.link().client.is_opening());
-            http.link().client.connect();
+            run_until(&mut http, |http| !http.state_mut().handle().client.is_opening());
+            http.state_mut().handle().client.connect();
         }
         assert!(!knows(&http), "{http:?}");
     }
@@ -820,8 +708,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
         let name = format!("http://without-address.localhost:{}/mcp", address.port());
-        http.outer.asking.authorizer = Some(Authorizer::new(&name, AuthorizationOptions::new("test")).unwrap());
-        http.web.sign_heads();
+        http.session.hooks.authorizer =
+            Some(mcp_sansio_host::Authorizer::new(&name, AuthorizationOptions::new("test")).unwrap());
+        http.session.web.sign_heads();
         let (asked, is_asked) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"http://{address}/document\"");
@@ -831,8 +720,8 @@ mod tests {
             asked.send(head).unwrap();
             drop(challenged);
         });
-        http.link().client.connect();
-        run_until(&mut http, |http| !http.link().client.is_opening());
+        http.state_mut().handle().client.connect();
+        run_until(&mut http, |http| !http.state_mut().handle().client.is_opening());
         let head = is_asked.recv_timeout(Duration::from_secs(20));
         assert!(head.as_ref().is_ok_and(|head| head.starts_with("GET /document ")), "{head:?}");
     }
@@ -852,12 +741,12 @@ mod tests {
             .wait_while(move || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
         let wire = Wire::default();
         let mut http = wire.open();
-        http.outer.asking.authorizer = Some(Authorizer::new(&url, options).unwrap());
-        http.web.sign_heads();
-        http.link().client.connect();
+        http.session.hooks.authorizer = Some(mcp_sansio_host::Authorizer::new(&url, options).unwrap());
+        http.session.web.sign_heads();
+        http.state_mut().handle().client.connect();
         Wire::run(&mut http, 0);
         wire.says(&mut http, 0, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n");
-        assert!(http.outer.asking.under_way.is_some());
+        assert!(http.session.hooks.under_way.is_some());
         http.begin_close(0);
         for now in [0, GOODBYE - 1] {
             assert!(http.poll_close(now, &mut cx()).is_pending(), "the authorization server may have new tokens");
@@ -875,15 +764,16 @@ mod tests {
     fn closing_waits_for_tokens_until_they_have_come() {
         for has_come in [true, false] {
             let mut http = Wire::default().open();
-            assert!(!http.outer.asking.awaits_tokens());
+            assert!(!http.session.hooks.awaits_tokens());
             let options = AuthorizationOptions::new("test");
-            http.outer.asking.authorizer = Some(Authorizer::new("http://127.0.0.1:9/mcp", options).unwrap());
-            http.outer.asking.under_way = Some(Box::pin(std::future::pending()));
+            http.session.hooks.authorizer =
+                Some(mcp_sansio_host::Authorizer::new("http://127.0.0.1:9/mcp", options).unwrap());
+            http.session.hooks.under_way = Some(Box::pin(std::future::pending()));
             http.begin_close(0);
             assert!(http.poll_close(0, &mut cx()).is_pending());
             assert!(http.poll_close(GOODBYE - 1, &mut cx()).is_pending());
             if has_come {
-                http.outer.asking.under_way = None;
+                http.session.hooks.under_way = None;
             }
             assert_eq!(http.poll_close(GOODBYE - 1, &mut cx()).is_ready(), has_come);
             assert!(http.poll_close(GOODBYE, &mut cx()).is_ready());

@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
 
 use super::alarm::Alarm;
-use super::{ChildExit, ClientOptions, Trace, Transport};
+use super::{ChildExit, ClientOptions, Trace, Transport, TransportState};
 use crate::interrupted::retry;
 
 /// The messages of a client.
@@ -35,6 +35,17 @@ pub(super) enum Got {
     Last,
     /// The reader is at its end.
     End,
+}
+
+impl Got {
+    /// Returns the number of bytes for a session, which only asks whether there are any.
+    pub(super) const fn read(self) -> Option<usize> {
+        match self {
+            Got::Nothing => None,
+            Got::Bytes | Got::Last => Some(1),
+            Got::End => Some(0),
+        }
+    }
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineLink<R, W> {
@@ -117,7 +128,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineLink<R, W> {
 pub struct StreamTransport<R, W> {
     lines: Lines,
     link: LineLink<R, W>,
-    gone: Option<&'static str>,
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<R, W> {
@@ -128,50 +138,33 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<
 
     /// Makes a client's end of this reader and writer, with other times and limits.
     pub fn with(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
-        StreamTransport { lines: Lines::new(profile, options), link: LineLink::new(reader, writer), gone: None }
+        StreamTransport { lines: Lines::new(profile, options), link: LineLink::new(reader, writer) }
     }
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for StreamTransport<R, W> {
-    fn link(&mut self) -> ClientHandle<'_, 'static> {
-        self.lines.handle()
+    fn state(&self) -> &dyn TransportState<'static, Trace> {
+        &self.lines
+    }
+
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+        &mut self.lines
     }
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        let owing = self.lines.is_owing();
-        let got = if owing || self.gone.is_some() { Got::Nothing } else { self.link.poll_read(&mut self.lines, cx) };
-        if got == Got::End {
-            self.gone = Some("it closed the connection");
-        } else if got == Got::Nothing && self.lines.last_words().is_some_and(|at| at <= now) {
-            self.gone.get_or_insert("it takes nothing any more");
-        }
-        if self.gone.is_some() {
-            self.lines.end_of_input();
+        let (owing, mut more) = (self.lines.is_owing(), false);
+        if self.lines.wants_input() {
+            let got = self.link.poll_read(&mut self.lines, cx);
+            self.lines.found(got.read(), now);
+            more = got == Got::Bytes;
         }
         self.lines.run(now, handler);
         self.link.poll_write(&mut self.lines, cx);
-        got == Got::Bytes || owing && !self.lines.is_owing()
-    }
-
-    fn next_deadline(&self) -> Option<Millis> {
-        let last = self.lines.last_words().filter(|_| self.gone.is_none());
-        self.lines.engine().next_deadline().into_iter().chain(last).min()
-    }
-
-    fn is_full(&mut self) -> bool {
-        self.lines.is_full()
-    }
-
-    fn explain(&self, why: TransportError) -> String {
-        self.gone.filter(|_| why == TransportError::Closed).unwrap_or_default().to_owned()
-    }
-
-    fn trace(&mut self, trace: Trace) {
-        self.lines.trace(trace);
+        more || owing && !self.lines.is_owing()
     }
 
     fn begin_close(&mut self, _: Millis) {
-        self.gone.get_or_insert("it was closed");
+        self.lines.close();
     }
 
     fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
@@ -185,7 +178,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
 
 impl<R, W> fmt::Debug for StreamTransport<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamTransport").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("StreamTransport").field("lines", &self.lines).finish_non_exhaustive()
     }
 }
 
@@ -193,7 +186,7 @@ impl<R, W> fmt::Debug for StreamTransport<R, W> {
 mod tests {
     use super::*;
     use crate::client::{Direction, Ignore};
-    use mcp_sansio::client::Request;
+    use mcp_sansio::client::{Request, TransportError};
     use mcp_sansio::revision::Revision;
     use std::collections::VecDeque;
     use std::io;
@@ -251,7 +244,7 @@ mod tests {
         let id = "x".repeat(1000);
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n").leak();
         let mut transport = StreamTransport::new(Flood { line: line.as_bytes(), at: 0 }, Gate::default(), &PROFILE);
-        transport.link().client.connect_as(Revision::V2025_11_25);
+        transport.state_mut().handle().client.connect_as(Revision::V2025_11_25);
         let cx = &mut Context::from_waker(Waker::noop());
         while transport.poll_run(0, cx, &mut Ignore) {
             assert!(pending(&mut transport) < 100 << 20, "it is read without end");
@@ -269,7 +262,7 @@ mod tests {
     fn what_is_written_is_flushed() {
         let gate = Gate { is_open: true, ..Gate::default() };
         let mut transport = StreamTransport::new(Flood { line: b"\n", at: 0 }, gate, &PROFILE);
-        transport.link().client.connect();
+        transport.state_mut().handle().client.connect();
         transport.poll_run(0, &mut Context::from_waker(Waker::noop()), &mut Ignore);
         let gate = transport.link.writer.as_ref().unwrap();
         assert!(gate.written > 0 && gate.flushed == gate.written);
@@ -351,7 +344,7 @@ mod tests {
     }
 
     fn explained(transport: &Scripted) -> String {
-        transport.explain(TransportError::Closed)
+        transport.state().explain(TransportError::Closed)
     }
 
     /// After a read that was not full the reader only has to wake the driver.
@@ -390,12 +383,12 @@ mod tests {
     fn the_end_of_a_stream_is_explained_and_it_is_not_read_again() {
         for end in [Some(""), None] {
             let mut transport = reading(&[end, Some("late")]);
-            transport.link().client.connect();
+            transport.state_mut().handle().client.connect();
             assert_eq!(explained(&transport), "");
             run(&mut transport, 0);
             assert_eq!(explained(&transport), "it closed the connection");
-            assert_eq!(transport.explain(TransportError::TimedOut), "");
-            assert!(!transport.link().client.is_opening(), "the client knows it");
+            assert_eq!(transport.state().explain(TransportError::TimedOut), "");
+            assert!(!transport.state_mut().handle().client.is_opening(), "the client knows it");
             transport.begin_close(0);
             assert_eq!(explained(&transport), "it closed the connection", "the first reason");
         }
@@ -412,11 +405,11 @@ mod tests {
         let writers: [Writes; 3] = [(&[None], &[]), (&[Some(3), Some(0)], &[]), (&[], &[Poll::Ready(false)])];
         for (writes, flushes) in writers {
             let mut transport = writing(writes, flushes);
-            transport.link().client.connect();
-            assert!(transport.next_deadline().is_none_or(|due| due > 510));
+            transport.state_mut().handle().client.connect();
+            assert!(transport.state().next_deadline().is_none_or(|due| due > 510));
             run(&mut transport, 10);
             assert!(transport.link.writer.is_none() && transport.lines.pending().is_none());
-            assert_eq!((transport.next_deadline(), explained(&transport).as_str()), (Some(510), ""));
+            assert_eq!((transport.state().next_deadline(), explained(&transport).as_str()), (Some(510), ""));
             run(&mut transport, 509);
             assert_eq!(explained(&transport), "");
             // Words that come in the last moment are heard.
@@ -426,8 +419,8 @@ mod tests {
             assert_eq!(explained(&transport), "");
             run(&mut transport, 510);
             assert_eq!(explained(&transport), "it takes nothing any more");
-            assert!(transport.next_deadline().is_none_or(|due| due > 510));
-            assert!(!transport.link().client.is_opening(), "the client knows it");
+            assert!(transport.state().next_deadline().is_none_or(|due| due > 510));
+            assert!(!transport.state_mut().handle().client.is_opening(), "the client knows it");
         }
     }
 
@@ -436,7 +429,7 @@ mod tests {
         let mut transport = writing(&[Some(3), Some(7)], &[Poll::Pending]);
         run(&mut transport, 0);
         assert_eq!(transport.link.writer.as_ref().unwrap().flushed, 0, "there is nothing to flush");
-        transport.link().client.connect();
+        transport.state_mut().handle().client.connect();
         for _ in 0..3 {
             run(&mut transport, 0);
         }
@@ -444,12 +437,12 @@ mod tests {
         assert_eq!((writer.flushed, writer.written.matches("server/discover").count()), (2, 1));
         assert!(writer.written.ends_with('\n'));
         let mut failed = writing(&[None], &[]);
-        failed.link().client.connect();
+        failed.state_mut().handle().client.connect();
         let mut cx = Context::from_waker(Waker::noop());
         failed.lines.run(7, &mut Ignore);
         failed.link.dirty = true;
         failed.link.poll_write(&mut failed.lines, &mut cx);
-        assert_eq!(failed.lines.last_words(), Some(507));
+        assert_eq!(failed.state().next_deadline(), Some(507));
     }
 
     #[test]
@@ -459,12 +452,12 @@ mod tests {
         let mut transport = writing(&[Some(1), Some(9), Some(30)], &[]);
         transport.link.reader.as_mut().unwrap().reads =
             [Some("{\"jsonrpc\":\"2.0\""), Some(",\"method\":\"a\"}\n")].into();
-        transport.trace(Box::new(move |way, text| {
+        transport.state_mut().trace(Box::new(move |way, text| {
             sink.lock().unwrap().push((way, String::from_utf8_lossy(text).into_owned()));
         }));
-        transport.link().client.connect_as(Revision::V2026_07_28);
+        transport.state_mut().handle().client.connect_as(Revision::V2026_07_28);
         for name in ["first", "second"] {
-            transport.link().send(&Request::call(name)).unwrap();
+            transport.state_mut().handle().send(&Request::call(name)).unwrap();
             run(&mut transport, 0);
         }
         let seen = seen.lock().unwrap();

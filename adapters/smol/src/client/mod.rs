@@ -134,7 +134,7 @@ pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore}
 pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
     ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
-    ServerError, ServerHello, StopSignal,
+    ServerError, ServerHello, StopSignal, TransportState,
 };
 #[cfg(feature = "http")]
 pub use mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params};
@@ -147,11 +147,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::views::ToolView;
-use mcp_sansio::client::{PendingId, Request, ServerRequestId, SubscriptionFilter, TransportError};
+use mcp_sansio::client::{PendingId, Request, ServerRequestId, SubscriptionFilter};
 use mcp_sansio::error::RpcError;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
@@ -165,47 +164,15 @@ pub type Trace = Box<dyn FnMut(Direction, &[u8]) + Send>;
 
 /// The transport of a [`Client`]: [`Child`], [`StreamTransport`] or `Http`. It is polled under a lock and must not block.
 pub trait Transport: Send {
-    /// Returns the engine and its sink.
-    fn link(&mut self) -> ClientHandle<'_, 'static>;
+    /// Returns what it knows.
+    fn state(&self) -> &dyn TransportState<'static, Trace>;
+
+    /// Returns what it knows.
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace>;
 
     /// Reads and writes as much as is possible without waiting, and passes events to the handler. Returns `true` if
     /// there may be more: poll it again. Otherwise it wakes the task when there is.
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool;
-
-    /// Returns the latest time of the next poll.
-    fn next_deadline(&self) -> Option<Millis>;
-
-    /// Returns whether requests have to wait until more is written.
-    fn is_full(&mut self) -> bool {
-        false
-    }
-
-    /// Returns the facts that the transport knows about a loss in the last run.
-    fn explain(&self, why: TransportError) -> String;
-
-    /// Returns whether the stream for the server's requests is still being opened. The first request waits for it.
-    fn is_settling(&self) -> bool {
-        false
-    }
-
-    /// Returns the longest time to wait for that stream.
-    fn settle_time(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Returns why a tool must be left out of the server's list; `None` if it can be used.
-    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        let _ = tool;
-        None
-    }
-
-    /// Returns the tools that were left out of the server's lists.
-    fn excluded(&self) -> Vec<ExcludedTool> {
-        Vec::new()
-    }
-
-    /// Calls `trace` with every message.
-    fn trace(&mut self, trace: Trace);
 
     /// Begins to open the connection anew: the next run reports that requests in flight are lost. A process is started again;
     /// it is ended before if it still runs. There is no run meanwhile.
@@ -214,7 +181,7 @@ pub trait Transport: Send {
     /// [`ClientError::Start`] and [`ClientError::Io`] if there is no other process.
     fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
         let _ = cx;
-        self.link().client.connect();
+        self.state_mut().handle().client.connect();
         Poll::Ready(Ok(()))
     }
 
@@ -226,35 +193,14 @@ pub trait Transport: Send {
 }
 
 impl Transport for Box<dyn Transport> {
-    fn link(&mut self) -> ClientHandle<'_, 'static> {
-        (**self).link()
+    fn state(&self) -> &dyn TransportState<'static, Trace> {
+        (**self).state()
+    }
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+        (**self).state_mut()
     }
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         (**self).poll_run(now, cx, handler)
-    }
-    fn next_deadline(&self) -> Option<Millis> {
-        (**self).next_deadline()
-    }
-    fn is_full(&mut self) -> bool {
-        (**self).is_full()
-    }
-    fn explain(&self, why: TransportError) -> String {
-        (**self).explain(why)
-    }
-    fn is_settling(&self) -> bool {
-        (**self).is_settling()
-    }
-    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        (**self).excludes(tool)
-    }
-    fn excluded(&self) -> Vec<ExcludedTool> {
-        (**self).excluded()
-    }
-    fn settle_time(&self) -> Duration {
-        (**self).settle_time()
-    }
-    fn trace(&mut self, trace: Trace) {
-        (**self).trace(trace);
     }
     fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
         (**self).poll_restart(cx)
@@ -430,14 +376,14 @@ impl Client {
     /// [`TransportError::Excluded`]. The first page of the next list clears it. Applications should log these tools.
     #[must_use]
     pub fn excluded(&self) -> Vec<ExcludedTool> {
-        self.with(|state| state.transport.as_ref().map(|transport| transport.excluded()).unwrap_or_default())
+        self.with(|state| state.transport.as_ref().map(|transport| transport.state().excluded()).unwrap_or_default())
     }
 
     /// Returns why a tool must not be used: over HTTP, an invalid `x-mcp-header` annotation (2026-07-28). `None` if
     /// the tool can be used.
     #[must_use]
     pub fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
-        self.with(|state| state.transport.as_ref().and_then(|transport| transport.excludes(tool)))
+        self.with(|state| state.transport.as_ref().and_then(|transport| transport.state().excludes(tool)))
     }
 
     /// Subscribes to changes, in all revisions; dropping the stream unsubscribes
@@ -527,7 +473,7 @@ impl Client {
     pub fn trace(&self, trace: impl FnMut(Direction, &[u8]) + Send + 'static) {
         self.with(|state| {
             if let Some(transport) = &mut state.transport {
-                transport.trace(Box::new(trace));
+                transport.state_mut().trace(Box::new(trace));
             }
         });
     }

@@ -12,7 +12,7 @@ use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 #[cfg(feature = "tls")]
 use mcp_sansio_host::TlsConnector;
-use mcp_sansio_host::{HttpPlace, connect_error, stream_over};
+use mcp_sansio_host::{HttpPlace, HttpSession, connect_error, stream_over};
 
 #[cfg(feature = "tls")]
 use super::tls::Tls;
@@ -20,11 +20,10 @@ use crate::interrupted::retry;
 use crate::stream::ByteStream;
 
 /// The server's address and the way to connect.
-#[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) http: HttpPlace,
+    http: HttpPlace,
     #[cfg(feature = "tls")]
-    pub(super) secure: Option<TlsConnector>,
+    secure: Option<TlsConnector>,
 }
 
 #[derive(Debug)]
@@ -49,6 +48,14 @@ pub(super) struct Dialed {
 pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
 
 impl Place {
+    pub(super) fn of<A, T>(session: &HttpSession<'_, A, T>) -> Self {
+        Place {
+            http: session.place.clone(),
+            #[cfg(feature = "tls")]
+            secure: session.secure.clone(),
+        }
+    }
+
     /// Connects.
     pub(super) async fn dial(self) -> io::Result<Dialed> {
         let mut origin = match self.http.clone() {

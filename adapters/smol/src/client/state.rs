@@ -193,7 +193,7 @@ impl State {
     /// Returns the time of the next deadline if the driver's timer is not set for it, nor for an earlier time.
     pub(super) fn sooner_than_alarm(&self) -> Option<Millis> {
         let transport = self.transport.as_ref()?;
-        let next = transport.next_deadline().filter(|_| !self.restarting);
+        let next = transport.state().next_deadline().filter(|_| !self.restarting);
         let due = next.into_iter().chain(self.line_due()).min()?;
         Some(due).filter(|due| self.alarm.is_none_or(|alarm| *due < alarm))
     }
@@ -203,7 +203,7 @@ impl State {
         let now = self.now();
         match &mut self.transport {
             Some(transport) => {
-                let link = transport.link();
+                let link = transport.state_mut().handle();
                 link.client.set_now(now);
                 Ok(link)
             }
@@ -234,7 +234,7 @@ impl State {
 
     /// Sends a request. Returns `None` if it has to wait.
     fn send(&mut self, request: &Request<'_>, sending: &mut Option<Sending>) -> Result<Option<PendingId>, ClientError> {
-        let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
+        let full = self.transport.as_mut().is_some_and(|transport| transport.state_mut().is_full());
         let (settling, restarting) = (self.is_settling(), self.restarting);
         let mut link = self.link()?;
         if full || settling || restarting {
@@ -264,13 +264,13 @@ impl State {
             return false;
         }
         let now = self.now();
-        let settling = self.transport.as_ref().is_some_and(|transport| transport.is_settling());
+        let settling = self.transport.as_ref().is_some_and(|transport| transport.state().is_settling());
         self.settles = self.settles.filter(|&until| settling && now < until);
         self.settles.is_some()
     }
 
     fn not_connected(&self) -> ClientError {
-        let gone = self.transport.as_ref().map(|transport| transport.explain(TransportError::Closed));
+        let gone = self.transport.as_ref().map(|transport| transport.state().explain(TransportError::Closed));
         match gone {
             Some(why) if !why.is_empty() => closed(Some(&why)),
             _ => SendError::NotConnected.into(),
@@ -480,10 +480,11 @@ impl State {
     /// Adds the transport's facts to the errors of this turn, and wakes the waiting tasks.
     pub(super) fn tell(&mut self) {
         if std::mem::take(&mut self.book.fresh_connection) {
-            let time = self.transport.as_ref().map(|transport| transport.settle_time()).unwrap_or_default();
+            let time = self.transport.as_ref().map(|transport| transport.state().settle_time()).unwrap_or_default();
             self.settles = Some(self.now().saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
         }
-        let explain = |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.explain(why));
+        let explain =
+            |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.state().explain(why));
         for token in self.book.fresh.drain(..) {
             let Some(pending) = self.book.requests.get_mut(&token) else { continue };
             if let Some(Err(error)) = &mut pending.outcome {
@@ -519,7 +520,7 @@ impl State {
     pub(super) fn finish(&mut self) -> Option<(Box<dyn Transport>, Option<Handler>)> {
         let transport = self.transport.take()?;
         let handler = self.handler.take();
-        let why = transport.explain(TransportError::Closed);
+        let why = transport.state().explain(TransportError::Closed);
         for pending in self.book.requests.values_mut() {
             pending.outcome.get_or_insert_with(|| Err(closed(Some(&why))));
             self.wakes.extend(pending.waker.take());

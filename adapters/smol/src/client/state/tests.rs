@@ -19,7 +19,7 @@ use super::*;
 use crate::client::{
     Client, ClientOptions, Driver, ExcludedTool, IN_FLIGHT, Ignore, OwnedEvent, StopSignal, SubscriptionEvent, Trace,
 };
-use mcp_sansio_host::Backlog;
+use mcp_sansio_host::{Backlog, TransportState};
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 static OLDER: ClientInfo<'static> = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
@@ -66,30 +66,17 @@ impl Desk {
 }
 
 /// A transport that does what its desk says.
-struct Talk {
+struct Scripted {
     session: LineClient<'static, Backlog>,
     desk: Arc<Mutex<Desk>>,
 }
 
-impl Transport for Talk {
-    fn link(&mut self) -> ClientHandle<'_, 'static> {
+impl TransportState<'static, Trace> for Scripted {
+    fn handle(&mut self) -> ClientHandle<'_, 'static> {
         self.session.handle()
     }
-    fn poll_run(&mut self, now: Millis, _: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        let mut desk = self.desk.lock().unwrap();
-        desk.runs += 1;
-        desk.at = now;
-        let input = std::mem::take(&mut desk.input);
-        self.session.space()[..input.len()].copy_from_slice(input.as_bytes());
-        self.session.filled(input.len());
-        if desk.ends {
-            self.session.end_of_input();
-        }
-        let _ = self.session.run(now, handler);
-        let n = self.session.out().pending().len();
-        desk.output.push_str(std::str::from_utf8(self.session.out().pending()).unwrap());
-        self.session.out().sent(n);
-        desk.more
+    fn engine(&self) -> &mcp_sansio::client::Client<'static> {
+        self.session.engine()
     }
     fn next_deadline(&self) -> Option<Millis> {
         self.session.engine().next_deadline().into_iter().chain(self.desk.lock().unwrap().due).min()
@@ -115,6 +102,31 @@ impl Transport for Talk {
     fn trace(&mut self, _: Trace) {
         self.desk.lock().unwrap().is_traced = true;
     }
+}
+
+impl Transport for Scripted {
+    fn state(&self) -> &dyn TransportState<'static, Trace> {
+        self
+    }
+    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
+        self
+    }
+    fn poll_run(&mut self, now: Millis, _: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
+        let mut desk = self.desk.lock().unwrap();
+        desk.runs += 1;
+        desk.at = now;
+        let input = std::mem::take(&mut desk.input);
+        self.session.space()[..input.len()].copy_from_slice(input.as_bytes());
+        self.session.filled(input.len());
+        if desk.ends {
+            self.session.end_of_input();
+        }
+        let _ = self.session.run(now, handler);
+        let n = self.session.out().pending().len();
+        desk.output.push_str(std::str::from_utf8(self.session.out().pending()).unwrap());
+        self.session.out().sent(n);
+        desk.more
+    }
     fn begin_close(&mut self, _: Millis) {
         self.desk.lock().unwrap().closing.push("begin");
     }
@@ -128,12 +140,12 @@ impl Transport for Talk {
     }
 }
 
-fn talk(profile: &'static ClientInfo<'static>, limit: usize) -> (Talk, Arc<Mutex<Desk>>) {
+fn scripted(profile: &'static ClientInfo<'static>, limit: usize) -> (Scripted, Arc<Mutex<Desk>>) {
     let desk = Arc::<Mutex<Desk>>::default();
     let input = LineBuffer::new(Store::growing(1 << 20));
     let engine = ClientOptions::new().engine(profile, IN_FLIGHT);
     let session = LineClient::new(input, engine, Backlog::new(limit));
-    (Talk { session, desk: Arc::clone(&desk) }, desk)
+    (Scripted { session, desk: Arc::clone(&desk) }, desk)
 }
 
 /// A task that counts how often it is woken.
@@ -173,8 +185,8 @@ struct Scene {
 impl Scene {
     /// Makes a client whose clock stands at 0. No line is begun while `limit` bytes wait.
     fn with(profile: &'static ClientInfo<'static>, limit: usize) -> Self {
-        let (talk, desk) = talk(profile, limit);
-        let mut state = State::new(Box::new(talk), Box::new(Ignore));
+        let (transport, desk) = scripted(profile, limit);
+        let mut state = State::new(Box::new(transport), Box::new(Ignore));
         state.started = Instant::now() + Duration::from_secs(3600);
         Scene { state, desk }
     }
@@ -763,7 +775,7 @@ fn the_engine_knows_the_time_of_a_request() {
 
 /// A client, its driver and its transport.
 fn driven() -> (Client, Driver, Arc<Mutex<Desk>>) {
-    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let (talk, desk) = scripted(&PROFILE, usize::MAX);
     let (client, driver) = Client::new(talk, Ignore);
     (client, driver, desk)
 }
@@ -877,10 +889,13 @@ fn the_driver_closes_the_connection_in_order() {
 /// A transport in a box is the same transport.
 #[test]
 fn a_boxed_transport_does_what_its_transport_does() {
-    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let (talk, desk) = scripted(&PROFILE, usize::MAX);
     let mut boxed: Box<dyn Transport> = Box::new(Box::new(talk) as Box<dyn Transport>);
-    assert_eq!((boxed.is_full(), boxed.is_settling(), boxed.settle_time()), (false, false, Duration::ZERO));
-    assert_eq!((boxed.next_deadline(), boxed.explain(TransportError::Closed)), (None, String::new()));
+    assert_eq!(
+        (boxed.state_mut().is_full(), boxed.state().is_settling(), boxed.state().settle_time()),
+        (false, false, Duration::ZERO)
+    );
+    assert_eq!((boxed.state().next_deadline(), boxed.state().explain(TransportError::Closed)), (None, String::new()));
     let cx = &mut Context::from_waker(Waker::noop());
     assert!(!boxed.poll_run(0, cx, &mut Ignore));
     {
@@ -888,14 +903,20 @@ fn a_boxed_transport_does_what_its_transport_does() {
         (desk.is_full, desk.is_settling, desk.more, desk.due) = (true, true, true, Some(7));
         (desk.settle, desk.detail) = (Duration::from_secs(1), "why");
     }
-    assert_eq!((boxed.is_full(), boxed.is_settling(), boxed.settle_time()), (true, true, Duration::from_secs(1)));
-    assert_eq!((boxed.next_deadline(), boxed.explain(TransportError::Closed)), (Some(7), "why".to_owned()));
+    assert_eq!(
+        (boxed.state_mut().is_full(), boxed.state().is_settling(), boxed.state().settle_time()),
+        (true, true, Duration::from_secs(1))
+    );
+    assert_eq!(
+        (boxed.state().next_deadline(), boxed.state().explain(TransportError::Closed)),
+        (Some(7), "why".to_owned())
+    );
     assert!(boxed.poll_run(0, cx, &mut Ignore));
     let tool = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"tools":[{"name":"a","inputSchema":{}}]}"#));
     let tool = tool.view::<ListToolsResult<'_>>().unwrap().iter().next().unwrap().unwrap();
-    assert_eq!(boxed.excludes(&tool).as_deref(), Some("left out: a"));
-    assert_eq!(boxed.excluded(), [ExcludedTool::new("a".to_owned(), "it is bad".to_owned())]);
-    boxed.trace(Box::new(|_, _| {}));
+    assert_eq!(boxed.state().excludes(&tool).as_deref(), Some("left out: a"));
+    assert_eq!(boxed.state().excluded(), [ExcludedTool::new("a".to_owned(), "it is bad".to_owned())]);
+    boxed.state_mut().trace(Box::new(|_, _| {}));
     boxed.begin_close(0);
     assert!(boxed.poll_close(0, cx).is_ready());
     let desk = desk.lock().unwrap();
@@ -906,7 +927,7 @@ fn a_boxed_transport_does_what_its_transport_does() {
 #[test]
 fn a_handle_wakes_the_driver_and_reports_what_cannot_be_sent() {
     static WITH_ROOTS: ClientInfo<'static> = OLDER.feature(ClientCapability::Roots).roots_changed();
-    let (talk, desk) = talk(&WITH_ROOTS, usize::MAX);
+    let (talk, desk) = scripted(&WITH_ROOTS, usize::MAX);
     let (handler, mut events) = crate::client::events(9);
     let (client, mut driver) = Client::new(talk, handler);
     let task = Task::new();
@@ -952,7 +973,7 @@ fn a_handle_wakes_the_driver_and_reports_what_cannot_be_sent() {
 #[test]
 fn a_question_that_is_withdrawn_is_an_event() {
     static WITH_ROOTS: ClientInfo<'static> = OLDER.feature(ClientCapability::Roots);
-    let (talk, desk) = talk(&WITH_ROOTS, usize::MAX);
+    let (talk, desk) = scripted(&WITH_ROOTS, usize::MAX);
     let (handler, events) = crate::client::events(9);
     let (client, mut driver) = Client::new(talk, handler);
     let task = Task::new();
@@ -981,7 +1002,7 @@ fn a_question_that_is_withdrawn_is_an_event() {
 /// From 2026-07-28 on the level is only noted, for later requests.
 #[test]
 fn the_level_of_a_log_goes_with_later_requests() {
-    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let (talk, desk) = scripted(&PROFILE, usize::MAX);
     let (client, mut driver) = Client::new(talk, Ignore);
     let task = Task::new();
     futures_lite::future::block_on(async {
