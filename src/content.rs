@@ -9,9 +9,9 @@ use core::fmt;
 #[cfg(feature = "ask")]
 use crate::balance::Piece;
 use crate::json::object::{Object, array};
-use crate::json::{Decimal, Raw, Text, write};
+use crate::json::{Decimal, Raw, Text};
 use crate::revision::{Revision, Since};
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// Text to write. It is made by `into()` from a `&str`, a `&String`, a number, a text of a message, `format_args!(..)`, or
 /// several of these: `&[..]`. Only `format_args!` and floats need `core::fmt`. A text of a message is the fastest: its
@@ -49,36 +49,36 @@ impl Formatted<'_> {
     }
 }
 
-type WriteFormatted = fn(&mut Writer<'_>, Formatted<'_>) -> Result<(), FullError>;
+type WriteFormatted = fn(&mut Writer<'_>, Formatted<'_>);
 
 #[inline(never)]
-fn write_joined(words: &[TextValue<'_>], out: &mut Writer<'_>) -> Result<(), FullError> {
-    words.iter().try_for_each(|words| words.write_body(out))
+fn write_joined(words: &[TextValue<'_>], out: &mut Writer<'_>) {
+    words.iter().for_each(|words| words.write_body(out));
 }
 
-fn write_formatted(out: &mut Writer<'_>, formatted: Formatted<'_>) -> Result<(), FullError> {
-    let Formatted::Arguments(arguments) = formatted else { return Ok(()) };
+fn write_formatted(out: &mut Writer<'_>, formatted: Formatted<'_>) {
+    let Formatted::Arguments(arguments) = formatted else { return };
     match arguments.as_str() {
-        Some(text) => write::escape(out, text),
-        None => write::display(out, arguments),
+        Some(text) => out.escape(text),
+        None => out.display(arguments),
     }
 }
 
 impl TextValue<'_> {
-    pub(crate) fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
-        out.put(b"\"")?;
-        self.write_body(out)?;
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
+        out.put(b"\"");
+        self.write_body(out);
         out.put(b"\"")
     }
 
     /// Writes the text without the quotes.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn write_body(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    pub(crate) fn write_body(&self, out: &mut Writer<'_>) {
         match self.0 {
-            TextSource::Plain(text) => write::escape(out, text),
+            TextSource::Plain(text) => out.escape(text),
             TextSource::Formatted(formatted, write) => write(out, formatted),
             TextSource::Verbatim(text) => out.put(text.raw()),
-            TextSource::Number(number) => write::decimal(out, number),
+            TextSource::Number(number) => out.decimal(number),
             TextSource::Joined(words) => write_joined(words, out),
         }
     }
@@ -128,14 +128,14 @@ numbers! {
     u16: |number| i64::from(number).into();
     u32: |number| i64::from(number).into();
     usize: |number| (number as u64).into();
-    u64: |number| bits(number, |out, number| write::unsigned(out, number.bits()));
-    f64: |number| bits(number.to_bits(), |out, number| write::display(out, f64::from_bits(number.bits())));
+    u64: |number| bits(number, |out, number| out.unsigned(number.bits()));
+    f64: |number| bits(number.to_bits(), |out, number| out.display(f64::from_bits(number.bits())));
     // Not by way of `f64`: 0.1 would be 0.10000000149011612.
-    f32: |number| bits(number.to_bits().into(), |out, number| write::display(out, f32::from_bits(number.bits() as u32)));
+    f32: |number| bits(number.to_bits().into(), |out, number| out.display(f32::from_bits(number.bits() as u32)));
     bool: |yes| if yes { "true".into() } else { "false".into() };
     char: |letter| bits(u32::from(letter).into(), |out, letter| {
         let letter = char::from_u32(letter.bits() as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-        write::escape(out, letter.encode_utf8(&mut [0; 4]))
+        out.escape(letter.encode_utf8(&mut [0; 4]))
     });
 }
 
@@ -276,22 +276,22 @@ impl<'c> Annotations<'c> {
         Annotations { last_modified: Some(time), ..self }
     }
 
-    pub(crate) fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write(&self, object: &mut Object<'_, '_>, revision: Revision) {
         let last_modified = self.last_modified.filter(|_| revision.has(Since::LastModified));
         if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
-            return Ok(());
+            return;
         }
         let mut inner = Object::open(object.key("annotations"));
         match (self.for_user, self.for_assistant) {
-            (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
-            (true, false) => inner.fixed("audience", r#"["user"]"#)?,
-            (false, true) => inner.fixed("audience", r#"["assistant"]"#)?,
+            (true, true) => inner.fixed("audience", r#"["user","assistant"]"#),
+            (true, false) => inner.fixed("audience", r#"["user"]"#),
+            (false, true) => inner.fixed("audience", r#"["assistant"]"#),
             (false, false) => {}
         }
         if let Some(percent) = self.priority {
-            write::decimal(inner.key("priority"), Decimal::new(percent.into(), 2))?;
+            inner.key("priority").decimal(Decimal::new(percent.into(), 2));
         }
-        inner.text_if("lastModified", last_modified)?;
+        inner.text_if("lastModified", last_modified);
         inner.close()
     }
 }
@@ -334,14 +334,14 @@ impl<'t> Icon<'t> {
         Icon { theme: Some(theme), ..self }
     }
 
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>) {
         let mut object = Object::open(out);
-        object.text("src", self.src)?;
-        object.text_if("mimeType", self.mime)?;
+        object.text("src", self.src);
+        object.text_if("mimeType", self.mime);
         if !self.sizes.is_empty() {
-            write_texts(object.key("sizes"), self.sizes)?;
+            write_texts(object.key("sizes"), self.sizes);
         }
-        object.text_if("theme", self.theme)?;
+        object.text_if("theme", self.theme);
         object.close()
     }
 }
@@ -350,7 +350,7 @@ impl<'t> Icon<'t> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Icons<'t>(Option<(&'t [Icon<'t>], WriteIcons)>);
 
-type WriteIcons = fn(&mut Writer<'_>, &[Icon<'_>]) -> Result<(), FullError>;
+type WriteIcons = fn(&mut Writer<'_>, &[Icon<'_>]);
 
 impl<'t> Icons<'t> {
     pub(crate) const NONE: Icons<'static> = Icons(None);
@@ -359,20 +359,19 @@ impl<'t> Icons<'t> {
         if icons.is_empty() { Icons(None) } else { Icons(Some((icons, write_icons))) }
     }
 
-    pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
-        match self.0.filter(|_| revision.has(Since::Icons)) {
-            Some((icons, write)) => write(object.key("icons"), icons),
-            None => Ok(()),
+    pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) {
+        if let Some((icons, write)) = self.0.filter(|_| revision.has(Since::Icons)) {
+            write(object.key("icons"), icons);
         }
     }
 }
 
-fn write_icons(out: &mut Writer<'_>, icons: &[Icon<'_>]) -> Result<(), FullError> {
+fn write_icons(out: &mut Writer<'_>, icons: &[Icon<'_>]) {
     array(out, icons, |out, icon| icon.write(out))
 }
 
-pub(crate) fn write_texts(out: &mut Writer<'_>, texts: &[&str]) -> Result<(), FullError> {
-    array(out, texts, |out, text| write::string(out, text))
+pub(crate) fn write_texts(out: &mut Writer<'_>, texts: &[&str]) {
+    array(out, texts, |out, text| out.string(text))
 }
 
 /// The contents of a resource: text or bytes. See
@@ -415,15 +414,15 @@ impl<'c> ResourceContents<'c> {
         ResourceContents { meta: Some(meta), ..self }
     }
 
-    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        self.uri.write(object.key("uri"))?;
-        object.text_if("mimeType", self.mime)?;
+        self.uri.write(object.key("uri"));
+        object.text_if("mimeType", self.mime);
         match self.body {
-            Body::Text(text) => text.write(object.key("text"))?,
-            Body::Blob(bytes) => write_base64(object.key("blob"), bytes)?,
+            Body::Text(text) => text.write(object.key("text")),
+            Body::Blob(bytes) => write_base64(object.key("blob"), bytes),
         }
-        write_meta(&mut object, revision, self.meta)?;
+        write_meta(&mut object, revision, self.meta);
         object.close()
     }
 }
@@ -475,15 +474,15 @@ impl<'c> ResourceLink<'c> {
         ResourceLink { icons: Icons::new(icons), ..self }
     }
 
-    fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
-        object.fixed("type", "\"resource_link\"")?;
-        object.text("uri", self.uri)?;
-        object.text("name", self.name)?;
-        object.text_if("title", self.title)?;
-        object.text_if("description", self.description)?;
-        object.text_if("mimeType", self.mime)?;
+    fn write(&self, object: &mut Object<'_, '_>, revision: Revision) {
+        object.fixed("type", "\"resource_link\"");
+        object.text("uri", self.uri);
+        object.text("name", self.name);
+        object.text_if("title", self.title);
+        object.text_if("description", self.description);
+        object.text_if("mimeType", self.mime);
         if let Some(size) = self.size {
-            object.number("size", size)?;
+            object.number("size", size);
         }
         self.icons.write(object, revision)
     }
@@ -586,46 +585,46 @@ impl<'c> ContentBlock<'c> {
     }
 
     /// Writes the content. Messages for `sampling` cannot have resources and links: these are written as text.
-    pub(crate) fn write_in(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), FullError> {
+    pub(crate) fn write_in(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) {
         let mut object = Object::open(out);
         match self.kind {
-            Kind::Text(text) => write_text(&mut object, text)?,
-            Kind::Image(bytes, mime) => write_media(&mut object, "\"image\"", bytes, mime)?,
+            Kind::Text(text) => write_text(&mut object, text),
+            Kind::Image(bytes, mime) => write_media(&mut object, "\"image\"", bytes, mime),
             Kind::Audio(bytes, mime) if revision.has(Since::Audio) => {
-                write_media(&mut object, "\"audio\"", bytes, mime)?;
+                write_media(&mut object, "\"audio\"", bytes, mime);
             }
             Kind::Audio(_, mime) if sampling => {
-                write_text(&mut object, TextValue::from(&["(".into(), mime.into(), ")".into()]))?;
+                write_text(&mut object, TextValue::from(&["(".into(), mime.into(), ")".into()]));
             }
             Kind::Audio(bytes, mime) => {
                 let contents = ResourceContents::blob("data:,audio", bytes).mime(mime);
-                write_resource(&mut object, &contents, revision)?;
+                write_resource(&mut object, &contents, revision);
             }
             Kind::Resource(contents) if sampling => match contents.body {
-                Body::Text(text) => write_text(&mut object, text)?,
-                Body::Blob(_) => write_text(&mut object, contents.uri)?,
+                Body::Text(text) => write_text(&mut object, text),
+                Body::Blob(_) => write_text(&mut object, contents.uri),
             },
-            Kind::Resource(contents) => write_resource(&mut object, &contents, revision)?,
-            Kind::Link(link) if !sampling && revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
+            Kind::Resource(contents) => write_resource(&mut object, &contents, revision),
+            Kind::Link(link) if !sampling && revision.has(Since::ResourceLink) => link.write(&mut object, revision),
             Kind::Link(link) => {
                 let name = link.title.unwrap_or(link.name);
-                write_text(&mut object, TextValue::from(&[name.into(), ": ".into(), link.uri.into()]))?;
+                write_text(&mut object, TextValue::from(&[name.into(), ": ".into(), link.uri.into()]));
             }
             Kind::ToolUse { id, name, input } => {
-                object.fixed("type", "\"tool_use\"")?;
-                object.text("id", id)?;
-                object.text("name", name)?;
-                object.raw("input", input)?;
+                object.fixed("type", "\"tool_use\"");
+                object.text("id", id);
+                object.text("name", name);
+                object.raw("input", input);
             }
             Kind::ToolResult { id, content, is_error } => {
-                object.fixed("type", "\"tool_result\"")?;
-                object.text("toolUseId", id)?;
-                array(object.key("content"), content, |out, piece| piece.write_in(out, revision, false))?;
-                object.boolean("isError", is_error)?;
+                object.fixed("type", "\"tool_result\"");
+                object.text("toolUseId", id);
+                array(object.key("content"), content, |out, piece| piece.write_in(out, revision, false));
+                object.boolean("isError", is_error);
             }
         }
-        self.annotations.write(&mut object, revision)?;
-        write_meta(&mut object, revision, self.meta)?;
+        self.annotations.write(&mut object, revision);
+        write_meta(&mut object, revision, self.meta);
         object.close()
     }
 }
@@ -684,58 +683,50 @@ impl<'c> PromptMessage<'c> {
         core::iter::once(&self.content).chain(self.more)
     }
 
-    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), FullError> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) {
         let head: &[u8] = match self.role {
             Role::User => b"{\"role\":\"user\",\"content\":",
             Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
         };
-        out.put(head)?;
+        out.put(head);
         if sampling && revision.has(Since::SamplingTools) && !self.more.is_empty() {
-            array(out, self.pieces(), |out, piece| piece.write_in(out, revision, sampling))?;
+            array(out, self.pieces(), |out, piece| piece.write_in(out, revision, sampling));
             return out.put(b"}");
         }
         for (i, piece) in self.pieces().enumerate() {
             if i > 0 {
-                out.put(b"},")?;
-                out.put(head)?;
+                out.put(b"},");
+                out.put(head);
             }
-            piece.write_in(out, revision, sampling)?;
+            piece.write_in(out, revision, sampling);
         }
         out.put(b"}")
     }
 }
 
 /// Writes `_meta` of an object if the revision has it.
-pub(crate) fn write_meta(
-    object: &mut Object<'_, '_>,
-    revision: Revision,
-    meta: Option<Raw<'_>>,
-) -> Result<(), FullError> {
+pub(crate) fn write_meta(object: &mut Object<'_, '_>, revision: Revision, meta: Option<Raw<'_>>) {
     object.raw_if("_meta", meta.filter(|_| revision.has(Since::ObjectMeta)))
 }
 
-fn write_text(object: &mut Object<'_, '_>, text: TextValue<'_>) -> Result<(), FullError> {
-    object.fixed("type", "\"text\"")?;
+fn write_text(object: &mut Object<'_, '_>, text: TextValue<'_>) {
+    object.fixed("type", "\"text\"");
     text.write(object.key("text"))
 }
 
-fn write_media(object: &mut Object<'_, '_>, kind: &str, bytes: &[u8], mime: &str) -> Result<(), FullError> {
-    object.fixed("type", kind)?;
-    write_base64(object.key("data"), bytes)?;
+fn write_media(object: &mut Object<'_, '_>, kind: &str, bytes: &[u8], mime: &str) {
+    object.fixed("type", kind);
+    write_base64(object.key("data"), bytes);
     object.text("mimeType", mime)
 }
 
-fn write_resource(
-    object: &mut Object<'_, '_>,
-    contents: &ResourceContents<'_>,
-    revision: Revision,
-) -> Result<(), FullError> {
-    object.fixed("type", "\"resource\"")?;
+fn write_resource(object: &mut Object<'_, '_>, contents: &ResourceContents<'_>, revision: Revision) {
+    object.fixed("type", "\"resource\"");
     contents.write(object.key("resource"), revision)
 }
 
-pub(crate) fn write_base64(out: &mut Writer<'_>, bytes: &[u8]) -> Result<(), FullError> {
-    out.put(b"\"")?;
-    write::base64(out, bytes)?;
+pub(crate) fn write_base64(out: &mut Writer<'_>, bytes: &[u8]) {
+    out.put(b"\"");
+    out.base64(bytes);
     out.put(b"\"")
 }

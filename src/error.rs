@@ -228,35 +228,35 @@ impl<'e> RpcError<'e> {
 }
 
 impl Data<'_> {
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>) {
         match self {
-            Data::None => Ok(()),
-            Data::Raw(raw) => write::raw(out, *raw),
+            Data::None => {}
+            Data::Raw(raw) => out.raw(*raw),
             Data::Uri(uri) => {
                 let mut object = Object::open(out);
-                write_decodable(&mut object, "uri", uri)?;
+                write_decodable(&mut object, "uri", uri);
                 object.close()
             }
             Data::Decoded(uri) => {
                 let mut object = Object::open(out);
-                object.text("uri", uri)?;
+                object.text("uri", uri);
                 object.close()
             }
             Data::Versions(requested, served) => {
                 let mut object = Object::open(out);
-                write_revisions(object.key("supported"), *served)?;
-                write_decodable(&mut object, "requested", requested)?;
+                write_revisions(object.key("supported"), *served);
+                write_decodable(&mut object, "requested", requested);
                 object.close()
             }
             Data::Capability(declaration) => {
                 let mut object = Object::open(out);
-                object.fixed("requiredCapabilities", declaration)?;
+                object.fixed("requiredCapabilities", declaration);
                 object.close()
             }
             #[cfg(feature = "extensions")]
             Data::Extension(id) => {
-                out.put(b"{\"requiredCapabilities\":{\"extensions\":{\"")?;
-                out.put(id.as_bytes())?;
+                out.put(b"{\"requiredCapabilities\":{\"extensions\":{\"");
+                out.put(id.as_bytes());
                 out.put(b"\":{}}}}")
             }
         }
@@ -264,21 +264,21 @@ impl Data<'_> {
 }
 
 /// Writes text of the peer unchanged. Lone surrogates, which strict readers refuse, are replaced.
-fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) -> Result<(), FullError> {
+fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) {
     let out = object.key(key);
     if text.decoded_len().is_some() {
-        return write::text(out, *text);
+        return out.write(|out| write::text(out, *text));
     }
-    out.put(b"\"")?;
+    out.put(b"\"");
     for c in text.chars() {
-        write::escape(out, c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]))?;
+        out.escape(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]));
     }
     out.put(b"\"")
 }
 
 /// Writes the revisions that are served without a handshake.
-pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) -> Result<(), FullError> {
-    array(out, served.of(Era::Modern), |out, revision| write::string(out, revision.date()))
+pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) {
+    array(out, served.of(Era::Modern), |out, revision| out.string(revision.date()))
 }
 
 /// Writes an error response that refuses a message, as the body of an HTTP error: with the `id` of the request
@@ -303,17 +303,17 @@ pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &RpcError<'
     }
 }
 
-fn write_response(out: &mut Writer<'_>, id: Option<&[u8]>, failure: &RpcError<'_>) -> Result<(), FullError> {
+fn write_response(out: &mut Writer<'_>, id: Option<&[u8]>, failure: &RpcError<'_>) {
     match id {
         Some(id) => begin(out, id, ",\"error\":{\"code\":"),
-        None => out.put(head!(r#""error":{"code":"#))?,
+        None => out.put(head!(r#""error":{"code":"#)),
     }
-    write::signed(out, failure.code.into())?;
-    out.put(b",\"message\":")?;
-    write::string(out, failure.message)?;
+    out.signed(failure.code.into());
+    out.put(b",\"message\":");
+    out.string(failure.message);
     if !matches!(failure.data, Data::None) {
-        out.put(b",\"data\":")?;
-        failure.data.write(out)?;
+        out.put(b",\"data\":");
+        failure.data.write(out);
     }
     out.put(b"}}")
 }

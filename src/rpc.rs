@@ -1,10 +1,10 @@
 //! The JSON-RPC 2.0 envelope: one pass over a message finds all members that the protocol knows, as views into
 //! it.
 
-use crate::json::{JsonKind, ParseError, Raw, Scanner, Text, write};
+use crate::json::{JsonKind, ParseError, Raw, Scanner, Text};
 use crate::protocol::{Method, Names, code, meta, names};
 use crate::search::SMALL;
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// A message taken apart into its members. They are views: nothing is decoded or copied. See
 /// [messages](https://modelcontextprotocol.io/specification/2025-11-25/basic#messages).
@@ -491,27 +491,27 @@ pub(crate) use head;
 /// Writes the head of a response: `id` unchanged, then `behind`. It uses few pieces, because each is a call of
 /// the sink.
 pub(crate) fn begin(out: &mut Writer<'_>, id: &[u8], behind: &str) {
-    out.add(head!(r#""id":"#));
-    out.add(id);
-    out.add(behind.as_bytes());
+    out.put(head!(r#""id":"#));
+    out.put(id);
+    out.put(behind.as_bytes());
 }
 
 /// Writes the head of a request: `id`, `method`, a comma, then `behind`.
-pub(crate) fn begin_request(out: &mut Writer<'_>, id: u64, method: &str, behind: &str) -> Result<(), FullError> {
-    out.add(head!(r#""id":"#));
-    write::unsigned(out, id)?;
-    out.add(br#","method":"#);
-    write::string(out, method)?;
-    out.add(b",");
+pub(crate) fn begin_request(out: &mut Writer<'_>, id: u64, method: &str, behind: &str) {
+    out.put(head!(r#""id":"#));
+    out.unsigned(id);
+    out.put(br#","method":"#);
+    out.string(method);
+    out.put(b",");
     out.put(behind.as_bytes())
 }
 
 /// Writes the head of a notification: `method`, then `behind`.
 pub(crate) fn begin_notification(out: &mut Writer<'_>, method: &str, behind: &str) {
-    out.add(head!(r#""method":""#));
-    out.add(method.as_bytes());
-    out.add(b"\"");
-    out.add(behind.as_bytes());
+    out.put(head!(r#""method":""#));
+    out.put(method.as_bytes());
+    out.put(b"\"");
+    out.put(behind.as_bytes());
 }
 
 /// Returns the error for a message that is not a request: it is not JSON, or not an object. A message with a

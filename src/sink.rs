@@ -404,27 +404,20 @@ impl<S: Storage> Out for LineSink<S> {
 /// Runs `write` as one whole message: the sink takes all of it, or nothing.
 ///
 /// # Errors
-/// The error of `write`, or [`FullError::Now`] if a piece did not fit. If nothing else is pending in the sink, every
+/// [`FullError::Now`] if a piece did not fit, or the error of [`Writer::fail`]. If nothing else is pending in the sink, every
 /// error becomes [`FullError::Never`]: an empty sink cannot get more room.
-pub fn whole(
-    out: &mut dyn Out,
-    kind: MessageKind,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
-) -> Result<(), FullError> {
+pub fn whole(out: &mut dyn Out, kind: MessageKind, write: impl FnOnce(&mut Writer<'_>)) -> Result<(), FullError> {
     let mut writer = Writer::new(out);
     writer.begin(kind)?;
-    let written = write(&mut writer);
-    writer.end(written)
+    write(&mut writer);
+    writer.end()
 }
 
 /// Runs `write` as a part of a message. Returns an error if a piece did not fit.
-pub(crate) fn part(
-    out: &mut dyn Out,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
-) -> Result<(), FullError> {
+pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> Result<(), FullError> {
     let mut writer = Writer::new(out);
-    let written = write(&mut writer);
-    writer.written.and(written)
+    write(&mut writer);
+    writer.written
 }
 
 /// Writes one message; [`whole`] lends it to its closure.
@@ -435,8 +428,8 @@ pub(crate) fn part(
 /// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
 /// whole(&mut out, MessageKind::Notification, |out| out.put(b"{}"))?;
 /// let long = whole(&mut out, MessageKind::Notification, |out| {
-///     out.put(b"[0,1,2,3,")?;
-///     out.put(b"4,5,6,7]") // does not fit
+///     out.put(b"[0,1,2,3,");
+///     out.put(b"4,5,6,7]"); // does not fit
 /// });
 /// assert!(long.is_err());
 /// assert_eq!(out.pending(), b"{}\n");
@@ -444,7 +437,7 @@ pub(crate) fn part(
 /// ```
 ///
 /// The writer leaves out a piece that does not fit, and [`whole`] then takes the message back and returns the
-/// error. So `write` does not need to check each piece.
+/// error: no piece is checked by itself.
 pub struct Writer<'o> {
     out: &'o mut dyn Out,
     /// An error as soon as a piece did not fit.
@@ -468,8 +461,8 @@ impl<'o> Writer<'o> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn end(&mut self, written: Result<(), FullError>) -> Result<(), FullError> {
-        match self.written.and(written) {
+    fn end(&mut self) -> Result<(), FullError> {
+        match self.written {
             Ok(()) => {
                 self.out.end();
                 Ok(())
@@ -486,23 +479,27 @@ impl<'o> Writer<'o> {
         self.written
     }
 
-    /// Appends a piece.
-    ///
-    /// # Errors
-    /// None: [`whole`] reports a piece that did not fit.
-    #[inline(always)]
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        self.add(bytes);
-        Ok(())
-    }
-
+    /// Appends a piece. [`whole`] reports one that did not fit.
     // On a small machine this is not inlined: the program has hundreds of calls.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
-        let put = self.out.put(bytes);
-        if put.is_err() {
-            self.written = put;
+    pub fn put(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.out.put(bytes) {
+            self.fail(error);
+        }
+    }
+
+    /// Appends what a function writes into a [`Sink`], such as those of [`json::write`](crate::json::write).
+    pub fn write(&mut self, write: impl FnOnce(&mut Self) -> Result<(), FullError>) {
+        if let Err(error) = write(self) {
+            self.fail(error);
+        }
+    }
+
+    /// Gives the message up. [`whole`] takes it back and returns the error. What never fits stays so.
+    pub fn fail(&mut self, error: FullError) {
+        if self.written != Err(FullError::Never) {
+            self.written = Err(error);
         }
     }
 }
@@ -510,7 +507,8 @@ impl<'o> Writer<'o> {
 impl Sink for Writer<'_> {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        Writer::put(self, bytes)
+        Writer::put(self, bytes);
+        Ok(())
     }
 
     fn room(&self) -> usize {
@@ -546,8 +544,8 @@ mod tests {
         let mut bytes = [0; 16];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let write = |out: &mut Writer<'_>| {
-            out.put(b"[")?;
-            out.put(b"more than there is room for")?;
+            out.put(b"[");
+            out.put(b"more than there is room for");
             out.put(b"]")
         };
         // An empty sink will never take it.
@@ -630,7 +628,11 @@ mod tests {
         let mut bytes = [0; 16];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         whole(&mut out, MessageKind::Result, |out| out.put(b"{}")).unwrap();
-        let failed = whole(&mut out, MessageKind::Result, |out| out.put(b"[").and(Err(FullError::Never)));
+        let failed = whole(&mut out, MessageKind::Result, |out| {
+            out.put(b"[");
+            out.fail(FullError::Never);
+            out.put(b"]");
+        });
         assert_eq!((failed, out.pending()), (Err(FullError::Never), &b"{}\n"[..]));
     }
 }

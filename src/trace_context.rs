@@ -2,7 +2,6 @@
 //! [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
 
 use crate::json::{Raw, Text, object::Object};
-use crate::sink::FullError;
 use core::fmt;
 
 /// The keys in `_meta`.
@@ -233,23 +232,19 @@ impl<'a> TraceContext<'a> {
     }
 
     /// Writes the members of `_meta`.
-    ///
-    /// # Errors
-    /// [`FullError`] if they do not fit.
-    pub fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError> {
-        let mut text = |key, value: Option<Text<'_>>| match value {
-            Some(value) => {
+    pub fn write(&self, meta: &mut Object<'_, '_>) {
+        let mut text = |key, value: Option<Text<'_>>| {
+            if let Some(value) = value {
                 let out = meta.key(key);
-                out.put(b"\"")?;
-                out.put(value.raw())?;
-                out.put(b"\"")
+                out.put(b"\"");
+                out.put(value.raw());
+                out.put(b"\"");
             }
-            None => Ok(()),
         };
         let mut space = [0; 55];
         let parent = self.traceparent.map(|parent| parent.text(&mut space));
-        text(TRACEPARENT, parent.map(|parent| Text::new(parent.as_bytes(), false)))?;
-        text(TRACESTATE, self.tracestate.filter(|_| self.traceparent.is_some()))?;
+        text(TRACEPARENT, parent.map(|parent| Text::new(parent.as_bytes(), false)));
+        text(TRACESTATE, self.tracestate.filter(|_| self.traceparent.is_some()));
         text(BAGGAGE, self.baggage)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::request_meta::MetaParts;
 use crate::content::{Icon, Icons};
-use crate::json::{Raw, object::Object, write};
+use crate::json::{Raw, object::Object};
 use crate::protocol::{ClientCapabilities, ClientCapability, meta};
 use crate::revision::{Revision, Revisions, Since};
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// The capabilities whose requests are `sampling/createMessage`.
 pub(super) const SAMPLING: [ClientCapability; 3] =
@@ -183,61 +183,61 @@ impl<'t> ClientInfo<'t> {
     }
 
     /// Writes the `clientInfo` object.
-    pub(crate) fn write_info(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write_info(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
+        object.text("name", self.name);
         if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
+            object.text_if("title", self.title);
         }
-        object.text("version", self.version)?;
+        object.text("version", self.version);
         if revision.has(Since::ImplementationDetails) {
-            object.text_if("description", self.description)?;
-            object.text_if("websiteUrl", self.website)?;
+            object.text_if("description", self.description);
+            object.text_if("websiteUrl", self.website);
         }
-        self.icons.write(&mut object, revision)?;
+        self.icons.write(&mut object, revision);
         object.close()
     }
 
     /// Writes the `capabilities` object with the members that this revision has.
-    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) {
         let declared = self.declared(revision);
         let mut object = Object::open(out);
-        object.raw_if("experimental", self.experimental)?;
+        object.raw_if("experimental", self.experimental);
         if revision.has(Since::Extensions) {
-            object.raw_if("extensions", self.extensions)?;
+            object.raw_if("extensions", self.extensions);
         }
         if declared.has(ClientCapability::Roots) {
             // 2026-07-28 has no `notifications/roots/list_changed`.
             let changed = self.roots_changed && !revision.is_modern();
-            object.fixed("roots", if changed { r#"{"listChanged":true}"# } else { "{}" })?;
+            object.fixed("roots", if changed { r#"{"listChanged":true}"# } else { "{}" });
         }
         let mut parts = |capability: &str, parts: [(&str, bool); 2]| {
             let mut object = Object::open(object.key(capability));
-            parts.iter().filter(|part| part.1).try_for_each(|part| object.fixed(part.0, "{}"))?;
+            parts.iter().filter(|part| part.1).for_each(|part| object.fixed(part.0, "{}"));
             object.close()
         };
         if declared.has(ClientCapability::Sampling) {
             let (tools, context) = (ClientCapability::SamplingTools, ClientCapability::SamplingContext);
-            parts("sampling", [("tools", declared.has(tools)), ("context", declared.has(context))])?;
+            parts("sampling", [("tools", declared.has(tools)), ("context", declared.has(context))]);
         }
         let (form, url) = (declared.has(ClientCapability::ElicitForm), declared.has(ClientCapability::ElicitUrl));
         if form || url {
-            parts("elicitation", [("form", form && revision.has(Since::ElicitationMode)), ("url", url)])?;
+            parts("elicitation", [("form", form && revision.has(Since::ElicitationMode)), ("url", url)]);
         }
         let (sampling, elicitation) = (self.has_tasks(&SAMPLING, revision), self.has_tasks(&ELICITATION, revision));
         if sampling || elicitation {
             let mut tasks = Object::open(object.key("tasks"));
-            tasks.fixed("list", "{}")?;
-            tasks.fixed("cancel", "{}")?;
+            tasks.fixed("list", "{}");
+            tasks.fixed("cancel", "{}");
             let mut requests = Object::open(tasks.key("requests"));
             if sampling {
-                requests.fixed("sampling", r#"{"createMessage":{}}"#)?;
+                requests.fixed("sampling", r#"{"createMessage":{}}"#);
             }
             if elicitation {
-                requests.fixed("elicitation", r#"{"create":{}}"#)?;
+                requests.fixed("elicitation", r#"{"create":{}}"#);
             }
-            requests.close()?;
-            tasks.close()?;
+            requests.close();
+            tasks.close();
         }
         object.close()
     }
@@ -245,34 +245,29 @@ impl<'t> ClientInfo<'t> {
 
 impl ClientInfo<'_> {
     /// Writes `_meta` of a request if it has members.
-    pub(crate) fn write_meta(
-        &self,
-        params: &mut Object<'_, '_>,
-        revision: Revision,
-        parts: MetaParts<'_>,
-    ) -> Result<(), FullError> {
+    pub(crate) fn write_meta(&self, params: &mut Object<'_, '_>, revision: Revision, parts: MetaParts<'_>) {
         if !revision.is_modern() && parts.progress.is_none() && parts.own.is_none() && parts.trace.is_none() {
-            return Ok(());
+            return;
         }
         let mut object = Object::open(params.key("_meta"));
         if revision.is_modern() {
-            object.text(meta::VERSION, revision.date())?;
-            self.write_info(object.key(meta::CLIENT_INFO), revision)?;
-            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision)?;
+            object.text(meta::VERSION, revision.date());
+            self.write_info(object.key(meta::CLIENT_INFO), revision);
+            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision);
             if let Some(level) = parts.level {
-                object.text(meta::LOG_LEVEL, level.name())?;
+                object.text(meta::LOG_LEVEL, level.name());
             }
         }
         if let Some(token) = parts.progress {
-            write::unsigned(object.key("progressToken"), token.into())?;
+            object.key("progressToken").unsigned(token.into());
         }
         for (key, value) in parts.own.iter().flat_map(Raw::members) {
             if !parts.writes(&key, revision) {
-                object.member(key, value)?;
+                object.member(key, value);
             }
         }
         if let Some(trace) = parts.trace {
-            trace.write(&mut object)?;
+            trace.write(&mut object);
         }
         object.close()
     }

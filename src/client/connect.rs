@@ -237,8 +237,8 @@ impl Client<'_> {
             if method == Method::Discover {
                 return info.write_meta(params, revision, MetaParts::default());
             }
-            params.text("protocolVersion", revision.date())?;
-            info.write_capabilities(params.key("capabilities"), revision)?;
+            params.text("protocolVersion", revision.date());
+            info.write_capabilities(params.key("capabilities"), revision);
             info.write_info(params.key("clientInfo"), revision)
         })?;
         self.last_id = wire;
@@ -475,6 +475,5 @@ impl Client<'_> {
 fn write_notification(out: &mut dyn Out, method: &str) -> Result<(), FullError> {
     whole(out, MessageKind::Notification, |out| {
         begin_notification(out, method, "}");
-        Ok(())
     })
 }

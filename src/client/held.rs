@@ -1,7 +1,7 @@
 //! The records of a client: their kinds, and how one is written.
 
 use crate::memory::records::{NoRoomError, Records};
-use crate::sink::{FullError, LineSink, Storage, Writer, part};
+use crate::sink::{LineSink, Storage, Writer, part};
 
 /// The kinds of records. The owner is the token of the request, or the number of the request of the server.
 pub(crate) const PARAMS: u8 = 1;
@@ -30,7 +30,7 @@ pub(crate) const RELATED_TASK: u8 = 11;
 pub(crate) fn push_written(
     records: &mut Records<'_>,
     (owner, kind, tag): (u32, u8, u8),
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
+    write: impl FnOnce(&mut Writer<'_>),
 ) -> Result<(), NoRoomError> {
     let at = records.begin(owner, kind, tag)?;
     part(&mut LineSink::new(LastRecord { records, at }), write).map_err(|_| {

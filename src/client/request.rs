@@ -269,29 +269,29 @@ impl<'r> Request<'r> {
     }
 
     /// Writes the members of the params without `_meta`.
-    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) {
         match &self.body {
             Body::None => {}
             Body::Text(key, value) => {
-                value.write(params.key(key))?;
+                value.write(params.key(key));
                 let takes = matches!(self.method, Method::ToolsCall | Method::PromptsGet);
                 if let Some(arguments) = self.arguments.filter(|_| takes) {
-                    arguments.write(&mut OneLine(params.key("arguments")))?;
+                    params.key("arguments").write(|out| arguments.write(&mut OneLine(out)));
                 }
             }
             Body::Complete([kind, key], reference, [name, value]) => {
                 let mut object = Object::open(params.key("ref"));
-                object.text("type", kind)?;
-                reference.write(object.key(key))?;
-                object.close()?;
+                object.text("type", kind);
+                reference.write(object.key(key));
+                object.close();
                 let mut argument = Object::open(params.key("argument"));
-                argument.text("name", name)?;
-                argument.text("value", value)?;
-                argument.close()?;
+                argument.text("name", name);
+                argument.text("value", value);
+                argument.close();
                 if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
                     let mut context = Object::open(params.key("context"));
-                    arguments.write(&mut OneLine(context.key("arguments")))?;
-                    context.close()?;
+                    context.key("arguments").write(|out| arguments.write(&mut OneLine(out)));
+                    context.close();
                 }
             }
             Body::Raw(object) => {
@@ -299,11 +299,10 @@ impl<'r> Request<'r> {
                 let context = self.method != Method::Complete || revision.has(Since::CompletionContext);
                 let wanted = |key: &Text<'_>| !key.eq_str("_meta") && (context || !key.eq_str("context"));
                 for (key, value) in object.members().filter(|(key, _)| wanted(key)) {
-                    params.member(key, value)?;
+                    params.member(key, value);
                 }
             }
         }
-        Ok(())
     }
 
     /// Returns the application's own members of `_meta`, without its trace context.
@@ -323,11 +322,11 @@ impl Client<'_> {
         id: u32,
         method: &str,
         meta: MetaParts<'_>,
-        members: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+        members: &mut dyn FnMut(&mut Object<'_, '_>),
     ) -> Result<(), FullError> {
         let revision = self.revision.unwrap_or(Revision::LATEST);
         write_request(out, id, method, &mut |params| {
-            members(params)?;
+            members(params);
             self.info.write_meta(params, revision, meta)
         })
     }
@@ -358,12 +357,12 @@ pub(crate) fn write_request(
     out: &mut dyn Out,
     wire: u32,
     method: &str,
-    params: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+    params: &mut dyn FnMut(&mut Object<'_, '_>),
 ) -> Result<(), FullError> {
     whole(out, MessageKind::Request, |out| {
-        begin_request(out, wire.into(), method, "\"params\":")?;
+        begin_request(out, wire.into(), method, "\"params\":");
         let mut object = Object::open(out);
-        params(&mut object)?;
+        params(&mut object);
         object.finish().put(b"}")
     })
 }
@@ -407,7 +406,7 @@ impl Request<'_> {
         part(&mut out, |out| {
             let mut object = Object::open(out);
             // The client leaves out members that the negotiated revision lacks when it sends the request.
-            self.write_members(&mut object, Revision::LATEST)?;
+            self.write_members(&mut object, Revision::LATEST);
             object.close()
         })?;
         Ok(OwnedRequest {

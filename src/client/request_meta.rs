@@ -5,7 +5,7 @@ use crate::json::{Raw, Text, object::Object};
 use crate::memory::records::{NoRoomError, Records};
 use crate::protocol::{LoggingLevel, meta};
 use crate::revision::Revision;
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 use crate::trace_context::TraceContext;
 
 /// The members of a request's `_meta` besides those that the protocol requires.
@@ -26,7 +26,7 @@ pub(crate) trait TraceMembers: Sync {
     /// Returns whether it writes the member `key`.
     fn has(&self, key: &Text<'_>) -> bool;
 
-    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError>;
+    fn write(&self, meta: &mut Object<'_, '_>);
 
     /// Keeps its members and the `others` of `_meta`, to send the request with this token again.
     fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError>;
@@ -37,7 +37,7 @@ impl TraceMembers for TraceContext<'_> {
         self.writes(key)
     }
 
-    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError> {
+    fn write(&self, meta: &mut Object<'_, '_>) {
         TraceContext::write(self, meta)
     }
 
@@ -47,18 +47,16 @@ impl TraceMembers for TraceContext<'_> {
 }
 
 /// Writes the application's own `_meta`: its trace context, and its other members.
-pub(crate) fn write_own_meta(
-    out: &mut Writer<'_>,
-    others: Option<Raw<'_>>,
-    trace: Option<&dyn TraceMembers>,
-) -> Result<(), FullError> {
+pub(crate) fn write_own_meta(out: &mut Writer<'_>, others: Option<Raw<'_>>, trace: Option<&dyn TraceMembers>) {
     let mut meta = Object::open(out);
     for (key, value) in others.iter().flat_map(Raw::members) {
         if !trace.is_some_and(|trace| trace.has(&key)) {
-            meta.member(key, value)?;
+            meta.member(key, value);
         }
     }
-    trace.map_or(Ok(()), |trace| trace.write(&mut meta))?;
+    if let Some(trace) = trace {
+        trace.write(&mut meta);
+    }
     meta.close()
 }
 

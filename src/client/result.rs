@@ -24,9 +24,9 @@ use super::views::{View, blocks};
 use crate::balance::{Piece, Wishes};
 use crate::content::ContentBlock;
 use crate::json::object::{Object, array};
-use crate::json::{JsonKind, Raw, Text, constant, write};
+use crate::json::{JsonKind, Raw, Text, constant};
 use crate::revision::{Revision, Since};
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// The result of a request of the server.
 #[derive(Clone, Copy, Debug)]
@@ -114,38 +114,35 @@ impl<'r> ClientResult<'r> {
 
     /// Writes the result object in the form of a revision. The client does so itself for requests of the server; methods of
     /// extensions may have answers too.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         match self.0 {
             Kind::Accept { content: None, .. } => out.put(br#"{"action":"accept"}"#),
             Kind::Accept { content: Some(content), schema } => {
-                out.put(br#"{"action":"accept","content":"#)?;
-                write_filled(out, content, schema)?;
+                out.put(br#"{"action":"accept","content":"#);
+                write_filled(out, content, schema);
                 out.put(b"}")
             }
             Kind::Decline => out.put(br#"{"action":"decline"}"#),
             Kind::Cancel => out.put(br#"{"action":"cancel"}"#),
             Kind::Sampled(sampled) => sampled.write(out, revision),
             Kind::Roots(roots) => write_roots(out, roots, revision),
-            Kind::Raw(result) => write::raw(out, result),
+            Kind::Raw(result) => out.raw(result),
         }
     }
 }
 
 /// Writes the content of a form with the defaults of missing members.
-fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>) -> Result<(), FullError> {
-    let Some(form) = schema.and_then(|schema| Form::of(schema).ok()) else { return write::raw(out, content) };
+fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>) {
+    let Some(form) = schema.and_then(|schema| Form::of(schema).ok()) else { return out.raw(content) };
     let mut object = Object::open(out);
     if content.kind() == JsonKind::Object {
-        object.spread(content)?;
+        object.spread(content);
     }
     for field in form.fields() {
         let given = content.members().any(|(key, _)| key.same(&field.name()));
         let default = field.default().filter(|&default| !given && field.check(default).is_ok());
         if let Some(default) = default {
-            object.member(field.name(), default)?;
+            object.member(field.name(), default);
         }
     }
     object.close()
@@ -203,15 +200,15 @@ impl<'r> CreateMessageResult<'r> {
         CreateMessageResult { meta: Some(meta), ..self }
     }
 
-    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let tools = revision.has(Since::SamplingTools);
         let mut object = Object::open(out);
-        object.fixed("role", "\"assistant\"")?;
-        self.content.write(object.key("content"), revision)?;
-        object.text("model", self.model)?;
+        object.fixed("role", "\"assistant\"");
+        self.content.write(object.key("content"), revision);
+        object.text("model", self.model);
         let usual = if tools && self.content.uses_tools() { "toolUse" } else { "endTurn" };
-        object.text("stopReason", self.stop_reason.unwrap_or(usual))?;
-        object.raw_if("_meta", self.meta)?;
+        object.text("stopReason", self.stop_reason.unwrap_or(usual));
+        object.raw_if("_meta", self.meta);
         object.close()
     }
 }
@@ -230,13 +227,13 @@ impl SampledContent<'_> {
     }
 
     /// Writes the blocks; before 2025-11-25 only the first one that has nothing to do with tools.
-    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let tools = revision.has(Since::SamplingTools);
         let pieces = match self {
-            SampledContent::Raw(raw) if tools => return write::raw(out, *raw),
+            SampledContent::Raw(raw) if tools => return out.raw(*raw),
             SampledContent::Raw(raw) => {
                 let block = blocks(*raw).find(|&block| !is_block(block, TOOL_USE) && !is_block(block, TOOL_RESULT));
-                return write::raw(out, block.unwrap_or(Raw::trusted(NOTHING)));
+                return out.raw(block.unwrap_or(Raw::trusted(NOTHING)));
             }
             SampledContent::One(piece) => core::slice::from_ref(piece),
             SampledContent::Pieces(pieces) => pieces,
@@ -304,15 +301,15 @@ const fn is_path(mut rest: &[u8]) -> bool {
     has_path
 }
 
-fn write_roots(out: &mut Writer<'_>, roots: &[Root<'_>], revision: Revision) -> Result<(), FullError> {
-    out.put(br#"{"roots":"#)?;
+fn write_roots(out: &mut Writer<'_>, roots: &[Root<'_>], revision: Revision) {
+    out.put(br#"{"roots":"#);
     array(out, roots, |out, root| {
         let mut object = Object::open(out);
-        object.text("uri", root.uri)?;
-        object.text_if("name", root.name)?;
-        object.raw_if("_meta", root.meta.filter(|_| revision.has(Since::ObjectMeta)))?;
+        object.text("uri", root.uri);
+        object.text_if("name", root.name);
+        object.raw_if("_meta", root.meta.filter(|_| revision.has(Since::ObjectMeta)));
         object.close()
-    })?;
+    });
     out.put(b"}")
 }
 

@@ -22,7 +22,7 @@ impl Client<'_> {
         let used = self.held.used();
         let params = push_written(&mut self.held, (token, PARAMS, 0), |out| {
             let mut object = Object::open(out);
-            request.write_members(&mut object, revision)?;
+            request.write_members(&mut object, revision);
             object.close()
         });
         let kept = params.and_then(|()| match (request.trace, request.own_meta()) {
@@ -63,30 +63,29 @@ impl Client<'_> {
         };
         self.write_request(out, id, pending.method.name(), meta, &mut |params| {
             if let Some(members) = self.held_of(token, PARAMS, 0) {
-                params.spread(members)?;
+                params.spread(members);
             }
             // The input of 2025-11-25 is a visited URL, and the server knows about the visit.
             if self.is_modern() {
-                self.write_responses(token, params)?;
-                params.raw_if("requestState", self.held_of(token, STATE, 0))?;
+                self.write_responses(token, params);
+                params.raw_if("requestState", self.held_of(token, STATE, 0));
             }
-            Ok(())
         })?;
         self.sent(token, id);
         Ok(())
     }
 
     /// Writes `inputResponses` if the server asked for input.
-    fn write_responses(&self, token: u32, params: &mut Object<'_, '_>) -> Result<(), FullError> {
+    fn write_responses(&self, token: u32, params: &mut Object<'_, '_>) {
         let mut keys = self.held.iter().filter(|record| record.owner == token && record.kind == KEY).peekable();
         if keys.peek().is_none() {
-            return Ok(());
+            return;
         }
         let mut responses = Object::open(params.key("inputResponses"));
         for record in keys {
             let (key, answer) = (Raw::trusted(record.data).text(), self.held_of(token, ANSWER, record.tag));
             if let (Some(key), Some(answer)) = (key, answer) {
-                responses.member(key, answer)?;
+                responses.member(key, answer);
             }
         }
         responses.close()

@@ -538,32 +538,28 @@ fn related_task(kind: ServerRequestKind, params: Option<Raw<'_>>, revision: Revi
 }
 
 /// Writes a result with the `taskId` of its task in `_meta`.
-fn write_related(out: &mut Writer<'_>, result: Raw<'_>, task: Raw<'_>) -> Result<(), FullError> {
+fn write_related(out: &mut Writer<'_>, result: Raw<'_>, task: Raw<'_>) {
     let mut object = Object::open(out);
     for (key, value) in result.members().filter(|(key, _)| !key.eq_str("_meta")) {
-        object.member(key, value)?;
+        object.member(key, value);
     }
     let mut meta = Object::open(object.key("_meta"));
     let own = result.get("_meta").into_iter().flat_map(|own| own.members());
     for (key, value) in own.filter(|(key, _)| !key.eq_str(meta::RELATED_TASK)) {
-        meta.member(key, value)?;
+        meta.member(key, value);
     }
     let mut related = Object::open(meta.key(meta::RELATED_TASK));
-    related.raw("taskId", task)?;
-    related.close()?;
-    meta.close()?;
+    related.raw("taskId", task);
+    related.close();
+    meta.close();
     object.close()
 }
 
 /// Writes a response with a result.
-fn respond(
-    out: &mut dyn Out,
-    id: Raw<'_>,
-    result: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), FullError>,
-) -> Result<(), FullError> {
+fn respond(out: &mut dyn Out, id: Raw<'_>, result: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), FullError> {
     whole(out, MessageKind::Result, |out| {
         begin(out, id.as_bytes(), ",\"result\":");
-        result(out)?;
+        result(out);
         out.put(b"}")
     })
 }

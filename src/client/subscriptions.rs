@@ -10,8 +10,8 @@ use super::pending::{PendingRequest, after};
 use super::request_meta::MetaParts;
 use super::subscription_state::SubscriptionState;
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
+use crate::json::Raw;
 use crate::json::object::{Object, array};
-use crate::json::{Raw, write};
 use crate::memory::records::{NoRoomError, Record};
 use crate::protocol::{LISTS, Method, PROMPTS, RESOURCES, ServerCapability, TOOLS, meta};
 use crate::revision::Revision;
@@ -262,17 +262,17 @@ impl Client<'_> {
         self.write_request(out, id, Method::Listen.name(), MetaParts::default(), &mut |params| {
             let mut filter = Object::open(params.key("notifications"));
             for (_, name, ..) in LISTS.iter().filter(|list| wanted & list.0 != 0) {
-                filter.boolean(name, true)?;
+                filter.boolean(name, true);
             }
             let mut uris = held.iter().filter(|r| r.owner == token && r.kind == URI).peekable();
             if uris.peek().is_some() {
-                array(filter.key("resourceSubscriptions"), uris, |out, uri| write_uri(out, uri.data))?;
+                array(filter.key("resourceSubscriptions"), uris, |out, uri| write_uri(out, uri.data));
             }
             #[cfg(feature = "extensions")]
             for (member, keys) in topics(held, token) {
                 match keys.clone().next() {
-                    Some(b"") | None => filter.boolean(member, true)?,
-                    Some(_) => array(filter.key(member), keys, write_uri)?,
+                    Some(b"") | None => filter.boolean(member, true),
+                    Some(_) => array(filter.key(member), keys, write_uri),
                 }
             }
             filter.close()
@@ -362,8 +362,8 @@ impl Client<'_> {
 }
 
 /// Writes a URI of the application as a string.
-fn write_uri(out: &mut Writer<'_>, uri: &[u8]) -> Result<(), FullError> {
-    write::string(out, core::str::from_utf8(uri).unwrap_or(""))
+fn write_uri(out: &mut Writer<'_>, uri: &[u8]) {
+    out.string(core::str::from_utf8(uri).unwrap_or(""))
 }
 
 /// Returns the topics of a subscription: the member of the filter, and its keys.

@@ -3,7 +3,7 @@
 
 use super::pending::{PendingRequest, until};
 use super::{Client, PendingId, SendError};
-use crate::json::{object::Object, write};
+use crate::json::object::Object;
 use crate::rpc::begin_notification;
 use crate::sink::{FullError, MessageKind, Out, whole};
 use crate::time::Millis;
@@ -72,8 +72,8 @@ fn write_cancelled(id: u32, reason: Option<&str>, out: &mut dyn Out) -> Result<(
     whole(out, MessageKind::Notification, |out| {
         begin_notification(out, "notifications/cancelled", ",\"params\":");
         let mut params = Object::open(out);
-        write::unsigned(params.key("requestId"), id.into())?;
-        params.text_if("reason", reason)?;
+        params.key("requestId").unsigned(id.into());
+        params.text_if("reason", reason);
         params.finish().put(b"}")
     })
 }

@@ -15,9 +15,9 @@ use crate::sink::{FullError, Writer, copy};
 /// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
 /// whole(&mut out, MessageKind::Notification, |out| {
 ///     let mut object = Object::open(out);
-///     object.text("name", "pot")?;
-///     object.number("seconds", 90)?;
-///     object.close()
+///     object.text("name", "pot");
+///     object.number("seconds", 90);
+///     object.close();
 /// })?;
 /// assert_eq!(out.pending(), b"{\"name\":\"pot\",\"seconds\":90}\n");
 /// # Ok::<(), mcp_sansio::FullError>(())
@@ -83,8 +83,8 @@ impl<'o, 'w> Object<'o, 'w> {
         copy(space.get_mut(2..).unwrap_or_default(), key);
         copy(space.get_mut(end..).unwrap_or_default(), behind);
         match space.get(usize::from(stage == Stage::Brace)..end + behind.len()) {
-            Some(name) => self.out.add(name),
-            None => [stage.before(), key, behind].iter().for_each(|piece| self.out.add(piece)),
+            Some(name) => self.out.put(name),
+            None => [stage.before(), key, behind].iter().for_each(|piece| self.out.put(piece)),
         }
         self.out
     }
@@ -95,136 +95,110 @@ impl<'o, 'w> Object<'o, 'w> {
         let behind = members.strip_prefix(b",").unwrap_or(members);
         match core::mem::replace(&mut self.stage, Stage::Members) {
             Stage::Nothing => {
-                self.out.add(b"{");
-                self.out.add(behind);
+                self.out.put(b"{");
+                self.out.put(behind);
             }
-            Stage::Brace => self.out.add(behind),
-            Stage::Members => self.out.add(members),
+            Stage::Brace => self.out.put(behind),
+            Stage::Members => self.out.put(members),
         }
         self.out
     }
 
+    /// Gives the message up, because what it is about does not exist any more: nothing of it is sent.
+    pub fn fail(&mut self) {
+        self.out.fail(FullError::Never);
+    }
+
     /// Writes a string member.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn text(&mut self, key: &str, value: &str) -> Result<(), FullError> {
+    pub fn text(&mut self, key: &str, value: &str) {
         let out = self.name(key.as_bytes(), b"\":\"");
-        write::escape(out, value)?;
-        out.put(b"\"")
+        out.escape(value);
+        out.put(b"\"");
     }
 
     /// Writes a string member if there is a value.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn text_if(&mut self, key: &str, value: Option<&str>) -> Result<(), FullError> {
-        value.map_or(Ok(()), |value| self.text(key, value))
+    pub fn text_if(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.text(key, value);
+        }
     }
 
     /// Writes a string member with the text of `value`.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn shown(&mut self, key: &str, value: &dyn core::fmt::Display) -> Result<(), FullError> {
+    pub fn shown(&mut self, key: &str, value: &dyn core::fmt::Display) {
         let out = self.key(key);
-        out.put(b"\"")?;
-        write::display(out, value)?;
-        out.put(b"\"")
+        out.put(b"\"");
+        out.display(value);
+        out.put(b"\"");
     }
 
     /// Writes a member of any kind, unchanged.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn raw(&mut self, key: &str, value: Raw<'_>) -> Result<(), FullError> {
-        write::raw(self.key(key), value)
+    pub fn raw(&mut self, key: &str, value: Raw<'_>) {
+        self.key(key).raw(value);
     }
 
     /// Writes a member of any kind, unchanged, if there is a value.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn raw_if(&mut self, key: &str, value: Option<Raw<'_>>) -> Result<(), FullError> {
-        value.map_or(Ok(()), |value| self.raw(key, value))
+    pub fn raw_if(&mut self, key: &str, value: Option<Raw<'_>>) {
+        if let Some(value) = value {
+            self.raw(key, value);
+        }
     }
 
     /// Writes a member whose value is JSON already. It is not checked.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn fixed(&mut self, key: &str, value: &str) -> Result<(), FullError> {
-        self.key(key).put(value.as_bytes())
+    pub fn fixed(&mut self, key: &str, value: &str) {
+        self.key(key).put(value.as_bytes());
     }
 
     /// Writes a boolean member.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn boolean(&mut self, key: &str, value: bool) -> Result<(), FullError> {
-        self.fixed(key, if value { "true" } else { "false" })
+    pub fn boolean(&mut self, key: &str, value: bool) {
+        self.fixed(key, if value { "true" } else { "false" });
     }
 
     /// Writes a boolean member if there is a value.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn boolean_if(&mut self, key: &str, value: Option<bool>) -> Result<(), FullError> {
-        value.map_or(Ok(()), |value| self.boolean(key, value))
+    pub fn boolean_if(&mut self, key: &str, value: Option<bool>) {
+        if let Some(value) = value {
+            self.boolean(key, value);
+        }
     }
 
     /// Writes a whole number.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn number(&mut self, key: &str, value: u64) -> Result<(), FullError> {
-        write::unsigned(self.key(key), value)
+    pub fn number(&mut self, key: &str, value: u64) {
+        self.key(key).unsigned(value);
     }
 
     /// Writes a member of another object.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn member(&mut self, key: Text<'_>, value: Raw<'_>) -> Result<(), FullError> {
-        write::raw(self.name(key.raw(), b"\":"), value)
+    pub fn member(&mut self, key: Text<'_>, value: Raw<'_>) {
+        self.name(key.raw(), b"\":").raw(value);
     }
 
     /// Writes all members of another object.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn spread(&mut self, object: Raw<'_>) -> Result<(), FullError> {
+    pub fn spread(&mut self, object: Raw<'_>) {
         let bytes = object.as_bytes();
         let inner = bytes.strip_prefix(b"{").and_then(|bytes| bytes.strip_suffix(b"}")).unwrap_or(&[]).trim_ascii();
         if inner.is_empty() {
-            return Ok(());
+            return;
         }
         match core::mem::replace(&mut self.stage, Stage::Members) {
-            Stage::Nothing => self.out.put(b"{")?,
+            Stage::Nothing => self.out.put(b"{"),
             Stage::Brace => {}
-            Stage::Members => self.out.put(b",")?,
+            Stage::Members => self.out.put(b","),
         }
-        write::one_line(self.out, inner)
+        self.out.write(|out| write::one_line(out, inner));
     }
 
     /// Writes the closing brace.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
-    pub fn close(self) -> Result<(), FullError> {
+    pub fn close(self) {
         self.finish();
-        Ok(())
     }
 
     /// Writes `tail`, which has the closing brace, after members that were [resumed](Object::resume).
-    pub(crate) fn close_with(self, tail: &[u8]) -> Result<(), FullError> {
-        self.out.put(tail)
+    pub(crate) fn close_with(self, tail: &[u8]) {
+        self.out.put(tail);
     }
 
     /// Writes the closing brace and returns the sink.
     pub(crate) fn finish(self) -> &'o mut Writer<'w> {
-        self.out.add(if self.stage == Stage::Nothing { b"{}" } else { b"}" });
+        self.out.put(if self.stage == Stage::Nothing { b"{}" } else { b"}" });
         self.out
     }
 }
@@ -233,15 +207,15 @@ impl<'o, 'w> Object<'o, 'w> {
 pub(crate) fn array<T>(
     out: &mut Writer<'_>,
     items: impl IntoIterator<Item = T>,
-    mut write: impl FnMut(&mut Writer<'_>, T) -> Result<(), FullError>,
-) -> Result<(), FullError> {
+    mut write: impl FnMut(&mut Writer<'_>, T),
+) {
     let mut before: &[u8] = b"[";
     for item in items {
-        out.put(before)?;
-        write(out, item)?;
+        out.put(before);
+        write(out, item);
         before = b",";
     }
-    out.put(if before == b"[" { b"[]" } else { b"]" })
+    out.put(if before == b"[" { b"[]" } else { b"]" });
 }
 
 #[cfg(test)]
@@ -261,14 +235,14 @@ mod tests {
             let mut out = LineSink::new(SliceStorage::new(&mut bytes));
             whole(&mut out, MessageKind::Result, |out| {
                 if brace {
-                    out.put(b"{")?;
+                    out.put(b"{");
                 }
                 let mut object = if brace { Object::resume(out, true) } else { Object::open(out) };
                 if before {
-                    object.number("a", 1)?;
+                    object.number("a", 1);
                 }
                 object.literal(",\"b\":2");
-                object.text("c", "d")?;
+                object.text("c", "d");
                 object.close()
             })
             .unwrap();

@@ -6,7 +6,7 @@
 use super::text::SHORT;
 use super::{Raw, Text, run};
 use crate::search::find_of_two;
-use crate::sink::{FullError, Sink};
+use crate::sink::{FullError, Sink, Writer};
 use core::fmt;
 
 /// Writes `text` as the content of a string: with escapes, without quotes.
@@ -207,6 +207,49 @@ pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), FullErr
     out.put(b"\"")?;
     out.put(text.raw())?;
     out.put(b"\"")
+}
+
+/// These writers into a message under way: [`whole`](crate::sink::whole) reports what did not fit.
+impl Writer<'_> {
+    /// Writes a string with escapes and without quotes, see [`escape`].
+    pub(crate) fn escape(&mut self, text: &str) {
+        self.write(|out| escape(out, text));
+    }
+
+    /// Writes a string with escapes and quotes, see [`string`].
+    pub fn string(&mut self, text: &str) {
+        self.write(|out| string(out, text));
+    }
+
+    /// Writes the text of a value with escapes and without quotes, see [`display`].
+    pub(crate) fn display(&mut self, value: impl fmt::Display) {
+        self.write(|out| display(out, value));
+    }
+
+    /// Writes a value unchanged, on one line, see [`raw()`].
+    pub(crate) fn raw(&mut self, value: Raw<'_>) {
+        self.write(|out| raw(out, value));
+    }
+
+    /// Writes an unsigned number.
+    pub(crate) fn unsigned(&mut self, value: u64) {
+        self.write(|out| unsigned(out, value));
+    }
+
+    /// Writes a signed number.
+    pub(crate) fn signed(&mut self, value: i64) {
+        self.write(|out| signed(out, value));
+    }
+
+    /// Writes a number with decimal places.
+    pub(crate) fn decimal(&mut self, value: Decimal) {
+        self.write(|out| decimal(out, value));
+    }
+
+    /// Writes bytes as base64 without quotes, see [`base64`].
+    pub(crate) fn base64(&mut self, bytes: &[u8]) {
+        self.write(|out| base64(out, bytes));
+    }
 }
 
 /// Decodes strict base64 into `bytes`: the standard alphabet, padded, no other characters. Returns the number

@@ -230,7 +230,6 @@ impl Server<'_> {
     pub(crate) fn reply_empty(&self, request: &IncomingRequest<'_>, out: &mut dyn Out) -> Result<(), FullError> {
         whole(out, MessageKind::Result, |out| {
             begin(out, request.id.as_bytes(), ",\"result\":{}}");
-            Ok(())
         })
     }
 }
@@ -263,38 +262,28 @@ fn modern_terms<'a>(
     Some(Negotiated { revision, client: context.about.read_client(capabilities), level: None })
 }
 
-fn write_initialized(
-    about: &ServerInfo<'_>,
-    id: &[u8],
-    revision: Revision,
-    out: &mut Writer<'_>,
-) -> Result<(), FullError> {
+fn write_initialized(about: &ServerInfo<'_>, id: &[u8], revision: Revision, out: &mut Writer<'_>) {
     begin(out, id, ",\"result\":");
     let mut result = Object::open(out);
-    result.text("protocolVersion", revision.date())?;
-    about.write_capabilities(result.key("capabilities"), revision)?;
-    about.write_implementation(result.key("serverInfo"), revision)?;
-    result.text_if("instructions", about.instructions)?;
-    result.close()?;
+    result.text("protocolVersion", revision.date());
+    about.write_capabilities(result.key("capabilities"), revision);
+    about.write_implementation(result.key("serverInfo"), revision);
+    result.text_if("instructions", about.instructions);
+    result.close();
     out.put(b"}")
 }
 
-fn write_discovered(
-    about: &ServerInfo<'_>,
-    id: &[u8],
-    revision: Revision,
-    out: &mut Writer<'_>,
-) -> Result<(), FullError> {
+fn write_discovered(about: &ServerInfo<'_>, id: &[u8], revision: Revision, out: &mut Writer<'_>) {
     begin(out, id, ",\"result\":");
     let mut result = Object::open(out);
-    result.fixed("resultType", "\"complete\"")?;
-    crate::error::write_revisions(result.key("supportedVersions"), about.revisions)?;
-    about.write_capabilities(result.key("capabilities"), revision)?;
-    result.text_if("instructions", about.instructions)?;
-    about.caching.write(&mut result)?;
+    result.fixed("resultType", "\"complete\"");
+    crate::error::write_revisions(result.key("supportedVersions"), about.revisions);
+    about.write_capabilities(result.key("capabilities"), revision);
+    result.text_if("instructions", about.instructions);
+    about.caching.write(&mut result);
     let mut meta_object = Object::open(result.key("_meta"));
-    about.write_implementation(meta_object.key(meta::SERVER_INFO), revision)?;
-    meta_object.close()?;
-    result.close()?;
+    about.write_implementation(meta_object.key(meta::SERVER_INFO), revision);
+    meta_object.close();
+    result.close();
     out.put(b"}")
 }

@@ -228,7 +228,6 @@ impl Server<'_> {
         let id = self.next_id;
         whole(out, MessageKind::Request, |out| {
             begin(out, digits(id, &mut [0; 20]), r#","method":"ping"}"#);
-            Ok(())
         })?;
         self.next_id += 1;
         Ok(())

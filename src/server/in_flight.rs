@@ -502,16 +502,16 @@ impl Server<'_> {
             begin(out, slot.id.as_bytes(), ",\"result\":");
             let mut object = Object::open(out);
             if slot.revision.is_modern() && result.get("resultType").is_none() {
-                object.fixed("resultType", "\"complete\"")?;
+                object.fixed("resultType", "\"complete\"");
             }
             if !(slot.revision.is_modern() && slot.method.is_cached() && is_complete(result)) {
-                object.spread(result)?;
+                object.spread(result);
                 return object.finish().put(b"}");
             }
             for (key, value) in result.members().filter(|(key, _)| !Caching::is_hint(key)) {
-                object.member(key, value)?;
+                object.member(key, value);
             }
-            Caching::NONE.or_of(result).write(&mut object)?;
+            Caching::NONE.or_of(result).write(&mut object);
             object.finish().put(b"}")
         })?;
         self.forget(token);

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::topics::{NO_NEWS, TopicNewsRef};
 use super::{RequestSlot, RequestToken, Server, ServerInfo};
-use crate::json::{Raw, object::Object, write};
+use crate::json::{Raw, object::Object};
 use crate::protocol::{ClientCapability, LoggingLevel, PROMPTS, RESOURCES, ServerCapability, TOOLS};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_notification;
@@ -238,11 +238,11 @@ pub struct ProgressValue {
     float: Option<WriteFloat>,
 }
 
-type WriteFloat = fn(&mut Writer<'_>, u64) -> Result<(), FullError>;
+type WriteFloat = fn(&mut Writer<'_>, u64);
 
 impl ProgressValue {
     /// A value that is never written.
-    const NONE: ProgressValue = ProgressValue { bits: u64::MAX, float: Some(|_, _| Ok(())) };
+    const NONE: ProgressValue = ProgressValue { bits: u64::MAX, float: Some(|_, _| {}) };
 
     /// Returns a number that increases with the value: the bits of a float that is not negative. Made without the
     /// arithmetic of floats, which devices have as a library.
@@ -262,9 +262,9 @@ impl ProgressValue {
         }
     }
 
-    fn write(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(self, out: &mut Writer<'_>) {
         match self.float {
-            None => write::unsigned(out, self.bits),
+            None => out.unsigned(self.bits),
             Some(write) => write(out, self.bits),
         }
     }
@@ -294,7 +294,7 @@ impl From<f64> for ProgressValue {
         // -0.0 is 0.
         let bits = if value.to_bits() << 1 == 0 { 0 } else { value.to_bits() };
         // As `{:?}`: 1e300 has no 301 digits.
-        let float: WriteFloat = |out, bits| write::display(out, format_args!("{:?}", f64::from_bits(bits)));
+        let float: WriteFloat = |out, bits| out.display(format_args!("{:?}", f64::from_bits(bits)));
         ProgressValue { bits, float: Some(float) }
     }
 }
@@ -434,7 +434,7 @@ impl Server<'_> {
         whole(out, MessageKind::Notification, |out| {
             begin_notification(out, "notifications/elicitation/complete", ",\"params\":");
             let mut params = Object::open(out);
-            params.text("elicitationId", elicitation_id)?;
+            params.text("elicitationId", elicitation_id);
             params.finish().put(b"}")
         })?;
         Ok(NotifyStatus::Sent)
@@ -460,14 +460,14 @@ pub(crate) fn notify_progress(
     let revision = slot.revision;
     let status = notify(keep, out, |out| {
         begin_notification(out, "notifications/progress", ",\"params\":{\"progressToken\":");
-        out.put(token)?;
+        out.put(token);
         let mut params = Object::resume(out, false);
-        progress.done.write(params.key("progress"))?;
+        progress.done.write(params.key("progress"));
         if let Some(total) = progress.total.filter(|total| total.rank().is_some()) {
-            total.write(params.key("total"))?;
+            total.write(params.key("total"));
         }
         if revision.has(Since::ProgressMessage) {
-            params.text_if("message", progress.message)?;
+            params.text_if("message", progress.message);
         }
         params.finish().put(b"}")
     });
@@ -483,7 +483,7 @@ pub(crate) fn notify_log(
     least: Option<LoggingLevel>,
     level: LoggingLevel,
     logger: Option<&str>,
-    data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+    data: &mut dyn FnMut(&mut Object<'_, '_>),
     keep: usize,
     out: &mut dyn Out,
 ) -> NotifyStatus {
@@ -493,19 +493,15 @@ pub(crate) fn notify_log(
     notify(keep, out, |out| {
         begin_notification(out, "notifications/message", ",\"params\":");
         let mut params = Object::open(out);
-        params.text("level", level.name())?;
-        params.text_if("logger", logger)?;
-        data(&mut params)?;
+        params.text("level", level.name());
+        params.text_if("logger", logger);
+        data(&mut params);
         params.finish().put(b"}")
     })
 }
 
 /// Writes a notification, unless it would take the last `keep` bytes of room: these belong to a reply.
-fn notify(
-    keep: usize,
-    out: &mut dyn Out,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
-) -> NotifyStatus {
+fn notify(keep: usize, out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> NotifyStatus {
     let mark = out.mark();
     if whole(out, MessageKind::Notification, write).is_err() {
         return NotifyStatus::NoRoom;

@@ -5,7 +5,7 @@ use super::request::{IncomingRequest, Negotiated};
 use super::topics::{ListenTopicsRef, NO_TOPICS};
 use super::{RpcError, Server, ServerEvent};
 use crate::content::{Icon, Icons};
-use crate::json::write::{escape, is_plain};
+use crate::json::write::is_plain;
 use crate::json::{Raw, Text, object::Object};
 use crate::protocol::{ClientCapabilities, ServerCapabilities, ServerCapability};
 use crate::revision::{Era, Revision, Revisions, Since};
@@ -57,8 +57,8 @@ impl Caching {
         Caching { ttl_ms, public }
     }
 
-    pub(crate) fn write(self, object: &mut Object<'_, '_>) -> Result<(), FullError> {
-        object.number("ttlMs", self.ttl_ms)?;
+    pub(crate) fn write(self, object: &mut Object<'_, '_>) {
+        object.number("ttlMs", self.ttl_ms);
         object.fixed("cacheScope", if self.public { "\"public\"" } else { "\"private\"" })
     }
 }
@@ -98,10 +98,10 @@ pub struct ServerInfo<'t> {
 
 /// Writes `_meta` of a question, from the `_meta` of the request that asks it.
 #[cfg(feature = "ask")]
-pub(crate) type WriteQuestionMeta = fn(Option<Raw<'_>>, &mut Object<'_, '_>) -> Result<(), FullError>;
+pub(crate) type WriteQuestionMeta = fn(Option<Raw<'_>>, &mut Object<'_, '_>);
 
 /// Writes some members.
-type WritePart = fn(&ServerInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), FullError>;
+type WritePart = fn(&ServerInfo<'_>, &mut Object<'_, '_>, Revision);
 
 impl<'t> ServerInfo<'t> {
     /// Makes the description of a server of all revisions, without capabilities.
@@ -242,85 +242,81 @@ impl<'t> ServerInfo<'t> {
         client
     }
 
-    pub(crate) fn write_implementation(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write_implementation(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
-        object.text("version", self.version)?;
+        object.text("name", self.name);
+        object.text("version", self.version);
         if let Some(write) = self.details {
-            write(self, &mut object, revision)?;
+            write(self, &mut object, revision);
         }
         object.close()
     }
 
     /// Writes the name and the version, for the `_meta` of each result of 2026-07-28.
-    pub(crate) fn write_signature(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    pub(crate) fn write_signature(&self, out: &mut Writer<'_>) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
-        object.text("version", self.version)?;
+        object.text("name", self.name);
+        object.text("version", self.version);
         object.close()
     }
 
     /// Writes the end of a result whose `_meta` has the name and the version alone.
-    pub(crate) fn sign(&self, mut result: Object<'_, '_>) -> Result<(), FullError> {
+    pub(crate) fn sign(&self, mut result: Object<'_, '_>) {
         // Each result of 2026-07-28 has them: in more pieces a `tools/call` takes 12 % more instructions.
         let out = result.literal(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"");
         let write = |out: &mut Writer<'_>, text: &str| match self.plain {
             true => out.put(text.as_bytes()),
-            false => escape(out, text),
+            false => out.escape(text),
         };
-        write(out, self.name)?;
-        out.put(b"\",\"version\":\"")?;
-        write(out, self.version)?;
+        write(out, self.name);
+        out.put(b"\",\"version\":\"");
+        write(out, self.version);
         out.put(b"\"}}}}")
     }
 
-    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
         if let Some(write) = self.capabilities {
-            write(self, &mut object, revision)?;
+            write(self, &mut object, revision);
         }
         if self.has(ServerCapability::Tools) {
-            object.fixed("tools", changed(self.has(ServerCapability::ToolsChanged)))?;
+            object.fixed("tools", changed(self.has(ServerCapability::ToolsChanged)));
         }
         object.close()
     }
 }
 
-fn write_details(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+fn write_details(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
     if revision.has(Since::Title) {
-        object.text_if("title", about.title)?;
+        object.text_if("title", about.title);
     }
     if revision.has(Since::ImplementationDetails) {
-        object.text_if("description", about.description)?;
-        object.text_if("websiteUrl", about.website)?;
+        object.text_if("description", about.description);
+        object.text_if("websiteUrl", about.website);
     }
     about.icons.write(object, revision)
 }
 
-fn write_capabilities(
-    about: &ServerInfo<'_>,
-    object: &mut Object<'_, '_>,
-    revision: Revision,
-) -> Result<(), FullError> {
+fn write_capabilities(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
     if revision.has(Since::CompletionsCapability) && about.has(ServerCapability::Completions) {
-        object.fixed("completions", "{}")?;
+        object.fixed("completions", "{}");
     }
-    object.raw_if("experimental", about.experimental)?;
+    object.raw_if("experimental", about.experimental);
     if revision.has(Since::Extensions) {
         #[cfg(not(feature = "extensions"))]
-        object.raw_if("extensions", about.extensions)?;
+        object.raw_if("extensions", about.extensions);
         #[cfg(feature = "extensions")]
-        write_extensions(about, object)?;
+        write_extensions(about, object);
     }
     #[cfg(feature = "extensions")]
     if let Some(declared) = about.declared {
-        declared.write_capabilities(object, revision)?;
+        declared.write_capabilities(object, revision);
     }
     if about.has(ServerCapability::Logging) {
-        object.fixed("logging", "{}")?;
+        object.fixed("logging", "{}");
     }
     if about.has(ServerCapability::Prompts) {
-        object.fixed("prompts", changed(about.has(ServerCapability::PromptsChanged)))?;
+        object.fixed("prompts", changed(about.has(ServerCapability::PromptsChanged)));
     }
     if about.has(ServerCapability::Resources) {
         let resources = match (about.has(ServerCapability::Subscribe), about.has(ServerCapability::ResourcesChanged)) {
@@ -328,9 +324,8 @@ fn write_capabilities(
             (true, false) => r#"{"subscribe":true}"#,
             (false, listed) => changed(listed),
         };
-        object.fixed("resources", resources)?;
+        object.fixed("resources", resources);
     }
-    Ok(())
 }
 
 const fn changed(declared: bool) -> &'static str {
@@ -341,7 +336,7 @@ const fn changed(declared: bool) -> &'static str {
 #[cfg(feature = "extensions")]
 pub(crate) trait DeclareExtensions {
     /// Writes the settings of each extension: the members of `capabilities.extensions`.
-    fn write_settings(&self, extensions: &mut Object<'_, '_>) -> Result<(), FullError>;
+    fn write_settings(&self, extensions: &mut Object<'_, '_>);
 
     /// Returns the bit of the extension with this identifier; 0 if it is not among the first eight.
     fn bit(&self, id: &str) -> u8;
@@ -351,7 +346,7 @@ pub(crate) trait DeclareExtensions {
     fn accepted(&self, extensions: Raw<'_>) -> u8;
 
     /// Writes their other members of `capabilities`.
-    fn write_capabilities(&self, capabilities: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError>;
+    fn write_capabilities(&self, capabilities: &mut Object<'_, '_>, revision: Revision);
 }
 
 // As a supertrait, `Debug` would link the formatting of all tables into each firmware.
@@ -363,13 +358,13 @@ impl core::fmt::Debug for dyn DeclareExtensions + Sync + '_ {
 }
 
 #[cfg(feature = "extensions")]
-fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>) -> Result<(), FullError> {
+fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>) {
     let Some(declared) = about.declared else { return object.raw_if("extensions", about.extensions) };
     let mut extensions = Object::open(object.key("extensions"));
     if let Some(own) = about.extensions {
-        extensions.spread(own)?;
+        extensions.spread(own);
     }
-    declared.write_settings(&mut extensions)?;
+    declared.write_settings(&mut extensions);
     extensions.close()
 }
 

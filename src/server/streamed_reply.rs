@@ -50,7 +50,7 @@ impl ListPage {
 }
 
 /// Writes the reply to the request with this id, under this revision.
-pub(crate) type WriteReply = fn(&ServerInfo<'_>, &[u8], Revision, &mut Writer<'_>) -> Result<(), FullError>;
+pub(crate) type WriteReply = fn(&ServerInfo<'_>, &[u8], Revision, &mut Writer<'_>);
 
 /// Reads bytes of content from a position on, see [`Tool::source`](crate::service::Tool::source).
 #[cfg(feature = "windows")]
@@ -78,11 +78,7 @@ impl StreamedReply {
     }
 
     /// Sends as much of a piece as the sink takes. Returns whether all of it was sent.
-    pub(crate) fn send(
-        &mut self,
-        out: &mut dyn Out,
-        write: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), FullError>,
-    ) -> bool {
+    pub(crate) fn send(&mut self, out: &mut dyn Out, write: &mut dyn FnMut(&mut Writer<'_>)) -> bool {
         let mut window = Skip::new(out, self.offset as usize);
         let whole = part(&mut window, write).is_ok();
         self.offset = if whole { 0 } else { window.gone as u32 };
@@ -240,9 +236,9 @@ mod tests {
         }
     }
 
-    fn say(out: &mut Writer<'_>) -> Result<(), FullError> {
-        out.put(b"one,")?;
-        out.put(b"two,")?;
+    fn say(out: &mut Writer<'_>) {
+        out.put(b"one,");
+        out.put(b"two,");
         out.put(b"three")
     }
 

@@ -13,7 +13,7 @@ use super::request::{IncomingRequest, object};
 use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
 use super::{RpcError, Scope, Server, ServerInfo, ServerOptions};
 use crate::json::object::{Object, array};
-use crate::json::{DecodeError, Raw, Text, write};
+use crate::json::{DecodeError, Raw, Text};
 use crate::machine;
 use crate::memory::records::{NoRoomError, OVERHEAD, Record};
 use crate::protocol::{LISTS, Method, ServerCapability, meta};
@@ -435,33 +435,27 @@ impl Server<'_> {
         kept.map_err(|_| DecodeError::Room)
     }
 
-    fn write_acknowledgement(
-        &self,
-        out: &mut Writer<'_>,
-        id: &[u8],
-        wanted: u8,
-        topics: ListenTopicsRef<'_>,
-    ) -> Result<(), FullError> {
+    fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8, topics: ListenTopicsRef<'_>) {
         begin_notification(out, "notifications/subscriptions/acknowledged", ",\"params\":");
         let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta"), id)?;
+        write_subscription_id(params.key("_meta"), id);
         let mut granted = Object::open(params.key("notifications"));
         for (bit, member, ..) in LISTS {
             if wanted & bit != 0 {
-                granted.boolean(member, true)?;
+                granted.boolean(member, true);
             }
         }
         let scope = self.scope;
         let is_uri = |record: &Record<'_>| is_part_of_listen(record, scope, id) && !is_topic(record);
         let mut uris = self.subscriptions.iter().filter(is_uri).peekable();
         if uris.peek().is_some() {
-            array(granted.key("resourceSubscriptions"), uris, |out, record| write_uri(out, &record))?;
+            array(granted.key("resourceSubscriptions"), uris, |out, record| write_uri(out, &record));
         }
         #[cfg(feature = "extensions")]
-        self.write_topics(&mut granted, id, topics)?;
+        self.write_topics(&mut granted, id, topics);
         #[cfg(not(feature = "extensions"))]
         let _ = topics;
-        granted.close()?;
+        granted.close();
         params.finish().put(b"}")
     }
 }
@@ -530,24 +524,24 @@ fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
     split(record).1.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) -> Result<(), FullError> {
+fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) {
     let mut object = Object::open(out);
-    object.key(meta::SUBSCRIPTION_ID).put(id)?;
+    object.key(meta::SUBSCRIPTION_ID).put(id);
     object.close()
 }
 
-fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>) -> Result<(), FullError> {
+fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>) {
     begin_notification(out, method, "");
     if let Some(id) = listen {
-        out.put(b",\"params\":")?;
+        out.put(b",\"params\":");
         let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta"), id)?;
-        params.close()?;
+        write_subscription_id(params.key("_meta"), id);
+        params.close();
     }
     out.put(b"}")
 }
 
-fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) -> Result<(), FullError> {
+fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) {
     #[cfg(feature = "extensions")]
     if is_topic(record) {
         return write_topic_news(out, record, topics);
@@ -557,14 +551,14 @@ fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef
     begin_notification(out, "notifications/resources/updated", ",\"params\":");
     let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
-        write_subscription_id(params.key("_meta"), split(record).0)?;
+        write_subscription_id(params.key("_meta"), split(record).0);
     }
-    write_uri(params.key("uri"), record)?;
+    write_uri(params.key("uri"), record);
     params.finish().put(b"}")
 }
 
-fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), FullError> {
-    write::string(out, core::str::from_utf8(split(record).1).unwrap_or(""))
+fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) {
+    out.string(core::str::from_utf8(split(record).1).unwrap_or(""))
 }
 
 /// Writes the result of a listen that the server ends. The cancellation follows as a message of its own: some clients
@@ -574,9 +568,9 @@ fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> 
         begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":");
         let mut object = Object::open(out);
         if signs {
-            about.write_signature(object.key(meta::SERVER_INFO))?;
+            about.write_signature(object.key(meta::SERVER_INFO));
         }
-        object.key(meta::SUBSCRIPTION_ID).put(id)?;
+        object.key(meta::SUBSCRIPTION_ID).put(id);
         object.finish().put(b"}}")
     };
     match whole(out, MessageKind::Result, |out| write(out, about.signs_results)) {
@@ -586,9 +580,9 @@ fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> 
 }
 
 /// Writes `notifications/cancelled` for the request with this id.
-pub(crate) fn write_cancelled(out: &mut Writer<'_>, id: &[u8]) -> Result<(), FullError> {
+pub(crate) fn write_cancelled(out: &mut Writer<'_>, id: &[u8]) {
     begin_notification(out, "notifications/cancelled", ",\"params\":{\"requestId\":");
-    out.put(id)?;
+    out.put(id);
     out.put(b"}}")
 }
 
@@ -605,20 +599,16 @@ mod topic_records {
     }
 
     /// Writes the notification of a topic.
-    pub(super) fn write_topic_news(
-        out: &mut Writer<'_>,
-        record: &Record<'_>,
-        topics: TopicNewsRef<'_>,
-    ) -> Result<(), FullError> {
+    pub(super) fn write_topic_news(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) {
         let text = |bytes| core::str::from_utf8(bytes).unwrap_or("");
         let (member, key) = split_topic(record);
         let (member, key) = (text(member), text(key));
         // The service has changed meanwhile: the notification is left out.
-        let method = topics.method(member).ok_or(FullError::Never)?;
+        let Some(method) = topics.method(member) else { return out.fail(FullError::Never) };
         begin_notification(out, method, ",\"params\":");
         let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta"), split(record).0)?;
-        topics.write(member, key, &mut params)?;
+        write_subscription_id(params.key("_meta"), split(record).0);
+        topics.write(member, key, &mut params);
         params.finish().put(b"}")
     }
 
@@ -679,12 +669,7 @@ mod topic_records {
         }
 
         /// Writes the topics that were granted into an acknowledgement.
-        pub(super) fn write_topics(
-            &self,
-            granted: &mut Object<'_, '_>,
-            id: &[u8],
-            topics: ListenTopicsRef<'_>,
-        ) -> Result<(), FullError> {
+        pub(super) fn write_topics(&self, granted: &mut Object<'_, '_>, id: &[u8], topics: ListenTopicsRef<'_>) {
             let scope = self.scope;
             for member in (0..).map_while(|index| topics.member(index)) {
                 let is_own = |record: &Record<'_>| {
@@ -694,13 +679,12 @@ mod topic_records {
                 let mut keys = self.subscriptions.iter().filter(is_own).map(|record| split_topic(&record).1).peekable();
                 match keys.peek() {
                     None => {}
-                    Some([]) => granted.boolean(member, true)?,
-                    Some(_) => array(granted.key(member), keys, |out, key| {
-                        write::string(out, core::str::from_utf8(key).unwrap_or(""))
-                    })?,
+                    Some([]) => granted.boolean(member, true),
+                    Some(_) => {
+                        array(granted.key(member), keys, |out, key| out.string(core::str::from_utf8(key).unwrap_or("")))
+                    }
                 }
             }
-            Ok(())
         }
     }
 }

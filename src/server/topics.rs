@@ -7,8 +7,6 @@
 use super::RpcError;
 #[cfg(feature = "extensions")]
 use crate::json::object::Object;
-#[cfg(feature = "extensions")]
-use crate::sink::FullError;
 
 /// Listens can select topics.
 pub(crate) const TOPICS: bool = cfg!(feature = "extensions");
@@ -33,7 +31,7 @@ pub(crate) trait TopicNews {
     fn method(&self, member: &str) -> Option<&'static str>;
 
     /// Writes the members of the params of a notification.
-    fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>) -> Result<(), FullError>;
+    fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>);
 }
 
 #[cfg(feature = "extensions")]
@@ -72,7 +70,5 @@ impl TopicNews for () {
     fn method(&self, _: &str) -> Option<&'static str> {
         None
     }
-    fn write(&self, _: &str, _: &str, _: &mut Object<'_, '_>) -> Result<(), FullError> {
-        Ok(())
-    }
+    fn write(&self, _: &str, _: &str, _: &mut Object<'_, '_>) {}
 }

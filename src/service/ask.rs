@@ -6,8 +6,8 @@ use super::context::{
 };
 use super::input_request::{InputError, InputRequest, InputResponse, cannot_ask, wrong_ask};
 use crate::content::write_base64;
+use crate::json::Raw;
 use crate::json::object::{Object, array};
-use crate::json::{Raw, write};
 use crate::memory::records::{self, Keep, NoRoomError};
 use crate::protocol::{ClientCapabilities, Method, code};
 use crate::revision::Revision;
@@ -152,7 +152,7 @@ impl<'a> RequestContext<'a> {
             const HEAD: &str = ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\
                 \"data\":{\"elicitations\":";
             begin(out, slot.id.as_bytes(), HEAD);
-            array(out, questions, |out, question| question.write_params(out, slot.revision, slot.client))?;
+            array(out, questions, |out, question| question.write_params(out, slot.revision, slot.client));
             out.put(b"}}}")
         })?;
         self.settle(Settled::Answered)
@@ -193,10 +193,10 @@ impl<'a> RequestContext<'a> {
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, MessageKind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
-            result.fixed("resultType", "\"input_required\"")?;
-            write_questions(&mut result, questions, (slot.revision, slot.client))?;
+            result.fixed("resultType", "\"input_required\"");
+            write_questions(&mut result, questions, (slot.revision, slot.client));
             if let Some(sealed) = sealed {
-                write_base64(result.key("requestState"), sealed)?;
+                write_base64(result.key("requestState"), sealed);
             }
             end_result(result, about, slot.revision, extra)
         })
@@ -304,8 +304,8 @@ fn send_questions(
     let mark = out.mark();
     for (id, question) in (first..).zip(questions) {
         let sent = whole(out, MessageKind::Request, |out| {
-            begin_request(out, id, question.method(), "\"params\":")?;
-            question.write_traced(out, revision, client, trace)?;
+            begin_request(out, id, question.method(), "\"params\":");
+            question.write_traced(out, revision, client, trace);
             out.put(b"}")
         });
         if let Err(full) = sent {
@@ -317,13 +317,13 @@ fn send_questions(
 }
 
 /// Writes the trace context of a request as `_meta` of the params of its question.
-pub(super) fn write_trace_context(meta: Option<Raw<'_>>, params: &mut Object<'_, '_>) -> Result<(), FullError> {
+pub(super) fn write_trace_context(meta: Option<Raw<'_>>, params: &mut Object<'_, '_>) {
     let trace = TraceContext::of(meta);
     if trace.is_empty() {
-        return Ok(());
+        return;
     }
     let mut object = Object::open(params.key("_meta"));
-    trace.write(&mut object)?;
+    trace.write(&mut object);
     object.close()
 }
 
@@ -331,19 +331,19 @@ fn write_questions(
     result: &mut Object<'_, '_>,
     questions: &[InputRequest<'_>],
     (revision, client): (Revision, ClientCapabilities),
-) -> Result<(), FullError> {
+) {
     if questions.is_empty() {
-        return Ok(());
+        return;
     }
     let out = result.key("inputRequests");
     for (i, question) in questions.iter().enumerate() {
-        out.put(if i == 0 { b"{" } else { b"," })?;
-        write::string(out, question.key)?;
-        out.put(b":{\"method\":\"")?;
-        out.put(question.method().as_bytes())?;
-        out.put(b"\",\"params\":")?;
-        question.write_params(out, revision, client)?;
-        out.put(b"}")?;
+        out.put(if i == 0 { b"{" } else { b"," });
+        out.string(question.key);
+        out.put(b":{\"method\":\"");
+        out.put(question.method().as_bytes());
+        out.put(b"\",\"params\":");
+        question.write_params(out, revision, client);
+        out.put(b"}");
     }
     out.put(b"}")
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::content::{AnswerText, TextValue};
-use crate::json::{JsonKind, Raw, object::Object, write};
+use crate::json::{JsonKind, Raw, object::Object};
 use crate::memory::records::{self, Keep};
 use crate::protocol::{ClientCapability, LoggingLevel, Method, ServerCapability, code, meta};
 use crate::revision::Revision;
@@ -313,7 +313,7 @@ impl<'a> RequestContext<'a> {
         &mut self,
         logger: Option<&str>,
         level: LoggingLevel,
-        data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+        data: &mut dyn FnMut(&mut Object<'_, '_>),
     ) -> NotifyStatus {
         if self.settled.is_some() {
             return NotifyStatus::Stale;
@@ -502,9 +502,9 @@ impl<'a> RequestContext<'a> {
         let slot = &*self.slot;
         whole(self.out, MessageKind::Error(code), |out| {
             begin(out, slot.id.as_bytes(), ",\"error\":{\"code\":");
-            write::signed(out, code.into())?;
-            out.put(b",\"message\":")?;
-            message.write(out)?;
+            out.signed(code.into());
+            out.put(b",\"message\":");
+            message.write(out);
             out.put(b"}}")
         })?;
         self.settle(Settled::Answered)
@@ -525,15 +525,12 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Writes a result; `members` writes its own members.
-    pub(crate) fn write_result(
-        &mut self,
-        members: &mut dyn FnMut(&mut Object<'_, '_>, Revision) -> Result<(), FullError>,
-    ) -> HandlerResult {
+    pub(crate) fn write_result(&mut self, members: &mut dyn FnMut(&mut Object<'_, '_>, Revision)) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, MessageKind::Result, |out| {
             let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
-            members(&mut result, slot.revision)?;
+            members(&mut result, slot.revision);
             end_result(result, about, slot.revision, extra)
         })?;
         self.settle(Settled::Answered)
@@ -558,16 +555,16 @@ impl<'a> RequestContext<'a> {
         whole(self.out, MessageKind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             match own.get("resultType").filter(|_| modern) {
-                Some(kind) => result.raw("resultType", kind)?,
-                None if modern => result.fixed("resultType", "\"complete\"")?,
+                Some(kind) => result.raw("resultType", kind),
+                None if modern => result.fixed("resultType", "\"complete\""),
                 None => {}
             }
             let others = own.members().filter(|(key, _)| !key.eq_str("resultType") && !key.eq_str("_meta"));
             for (key, value) in others.filter(|(key, _)| caching.is_none() || !Caching::is_hint(key)) {
-                result.member(key, value)?;
+                result.member(key, value);
             }
             if let Some(caching) = caching.filter(|_| modern && is_complete(own)) {
-                caching.or_of(own).write(&mut result)?;
+                caching.or_of(own).write(&mut result);
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
             end_result(result, about, slot.revision, meta.map(Extra::new).or(extra))
@@ -632,7 +629,7 @@ pub(crate) fn write_words(
             false => r#","result":{"content":[{"type":"text","text":""#,
         };
         begin(out, slot.id.as_bytes(), head);
-        words.write_body(out)?;
+        words.write_body(out);
         let (tail, ends) = match is_error {
             true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
             false => (r#""}],"isError":false"#, r#""}],"isError":false}}"#),
@@ -640,7 +637,7 @@ pub(crate) fn write_words(
         if !modern && extra.is_none() {
             return out.put(ends.as_bytes());
         }
-        out.put(tail.as_bytes())?;
+        out.put(tail.as_bytes());
         end_result(Object::resume(out, false), about, slot.revision, extra)
     })
 }
@@ -649,7 +646,7 @@ pub(crate) fn write_words(
 #[derive(Clone, Copy)]
 pub(crate) struct Extra<'a> {
     meta: Raw<'a>,
-    write: fn(Raw<'_>, &mut Object<'_, '_>, &ServerInfo<'_>, bool) -> Result<(), FullError>,
+    write: fn(Raw<'_>, &mut Object<'_, '_>, &ServerInfo<'_>, bool),
 }
 
 impl<'a> Extra<'a> {
@@ -658,22 +655,17 @@ impl<'a> Extra<'a> {
     }
 }
 
-fn write_extra(
-    extra: Raw<'_>,
-    result: &mut Object<'_, '_>,
-    about: &ServerInfo<'_>,
-    signs: bool,
-) -> Result<(), FullError> {
+fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &ServerInfo<'_>, signs: bool) {
     // A result that is passed on from another server names that server; this one answers for itself.
     let mut others = extra.members().filter(|(key, _)| !key.eq_str(meta::SERVER_INFO)).peekable();
     if !signs && others.peek().is_none() {
-        return Ok(());
+        return;
     }
     let mut object = Object::open(result.key("_meta"));
     if signs {
-        about.write_signature(object.key(meta::SERVER_INFO))?;
+        about.write_signature(object.key(meta::SERVER_INFO));
     }
-    others.try_for_each(|(key, value)| object.member(key, value))?;
+    others.for_each(|(key, value)| object.member(key, value));
     object.close()
 }
 
@@ -683,12 +675,12 @@ pub(crate) fn end_result(
     about: &ServerInfo<'_>,
     revision: Revision,
     extra: Option<Extra<'_>>,
-) -> Result<(), FullError> {
+) {
     let signs = revision.is_modern() && about.signs_results;
     match extra {
         None if signs => return about.sign(result),
         None => {}
-        Some(extra) => (extra.write)(extra.meta, &mut result, about, signs)?,
+        Some(extra) => (extra.write)(extra.meta, &mut result, about, signs),
     }
     result.close_with(b"}}")
 }

@@ -24,7 +24,7 @@ use crate::json::{Raw, constant, schema};
 use crate::revision::Revisions;
 use crate::revision::{Revision, Since};
 use crate::server::Caching;
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// The room in the sink that is kept for the reply of a handler, in bytes, if its definition has no
 /// [`reserve`](Tool::reserve). The handler runs only when there is this much room, or the sink is empty. A reply that is
@@ -74,16 +74,16 @@ impl ToolAnnotations {
         ToolAnnotations { open_world: Some(yes), ..self }
     }
 
-    fn write(&self, object: &mut Object<'_, '_>, title: Option<&str>) -> Result<(), FullError> {
+    fn write(&self, object: &mut Object<'_, '_>, title: Option<&str>) {
         if title.is_none() && *self == ToolAnnotations::new() {
-            return Ok(());
+            return;
         }
         let mut inner = Object::open(object.key("annotations"));
-        inner.text_if("title", title)?;
-        inner.boolean_if("readOnlyHint", self.read_only)?;
-        inner.boolean_if("destructiveHint", self.destructive)?;
-        inner.boolean_if("idempotentHint", self.idempotent)?;
-        inner.boolean_if("openWorldHint", self.open_world)?;
+        inner.text_if("title", title);
+        inner.boolean_if("readOnlyHint", self.read_only);
+        inner.boolean_if("destructiveHint", self.destructive);
+        inner.boolean_if("idempotentHint", self.idempotent);
+        inner.boolean_if("openWorldHint", self.open_world);
         inner.close()
     }
 }
@@ -156,7 +156,7 @@ pub struct ToolInfo<'t> {
     pub(crate) details: Option<WriteDetails>,
 }
 
-type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), FullError>;
+type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision);
 
 impl<'t> ToolInfo<'t> {
     /// Makes the description of a tool without arguments. The description may be empty. A tool whose name
@@ -216,37 +216,37 @@ impl<'t> ToolInfo<'t> {
     }
 
     /// Writes it as an element of `tools/list`.
-    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
-        object.text("description", self.description)?;
-        object.raw("inputSchema", Raw::trusted(self.input.as_bytes()))?;
+        object.text("name", self.name);
+        object.text("description", self.description);
+        object.raw("inputSchema", Raw::trusted(self.input.as_bytes()));
         if let Some(write) = self.details {
-            write(self, &mut object, revision)?;
+            write(self, &mut object, revision);
         }
         object.close()
     }
 }
 
-fn write_details(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+fn write_details(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
     if revision.has(Since::Title) {
-        object.text_if("title", info.title)?;
+        object.text_if("title", info.title);
     }
-    info.icons.write(object, revision)?;
+    info.icons.write(object, revision);
     if let Some(output) = info.output.filter(|output| can_carry(revision, output)) {
-        object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
+        object.raw("outputSchema", Raw::trusted(output.as_bytes()));
     }
-    write_hints(info, object, revision)?;
+    write_hints(info, object, revision);
     #[cfg(feature = "extensions")]
     if let Some((members, _)) = info.entry.filter(|(_, revisions)| revisions.contains(revision)) {
-        object.spread(Raw::trusted(members.as_bytes()))?;
+        object.spread(Raw::trusted(members.as_bytes()));
     }
     write_meta(object, revision, info.meta.map(|meta| Raw::trusted(meta.as_bytes())))
 }
 
-fn write_hints(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+fn write_hints(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
     if !revision.has(Since::ToolAnnotations) {
-        return Ok(());
+        return;
     }
     // Before 2025-06-18 a tool had its title in `annotations`.
     info.hints.write(object, info.title.filter(|_| !revision.has(Since::Title)))
@@ -488,21 +488,21 @@ impl<'t> ResourceInfo<'t> {
     }
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
-    pub(crate) fn write(&self, out: &mut Writer<'_>, uri_key: &str, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, uri_key: &str, revision: Revision) {
         let mut object = Object::open(out);
-        object.text(uri_key, self.uri)?;
-        object.text("name", self.name)?;
+        object.text(uri_key, self.uri);
+        object.text("name", self.name);
         if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
+            object.text_if("title", self.title);
         }
-        object.text_if("description", self.description)?;
-        object.text_if("mimeType", self.mime)?;
+        object.text_if("description", self.description);
+        object.text_if("mimeType", self.mime);
         if let Some(size) = self.size {
-            object.number("size", size)?;
+            object.number("size", size);
         }
-        self.annotations.write(&mut object, revision)?;
-        self.icons.write(&mut object, revision)?;
-        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        self.annotations.write(&mut object, revision);
+        self.icons.write(&mut object, revision);
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())));
         object.close()
     }
 }
@@ -698,14 +698,14 @@ impl<'t> PromptArgument<'t> {
         self
     }
 
-    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
+        object.text("name", self.name);
         if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
+            object.text_if("title", self.title);
         }
-        object.text_if("description", self.description)?;
-        object.boolean("required", self.required)?;
+        object.text_if("description", self.description);
+        object.boolean("required", self.required);
         object.close()
     }
 }
@@ -806,18 +806,18 @@ impl<'t> PromptInfo<'t> {
     }
 
     /// Writes it as an element of `prompts/list`.
-    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) {
         let mut object = Object::open(out);
-        object.text("name", self.name)?;
+        object.text("name", self.name);
         if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
+            object.text_if("title", self.title);
         }
-        object.text("description", self.description)?;
+        object.text("description", self.description);
         if !self.arguments.is_empty() {
-            array(object.key("arguments"), self.arguments, |out, argument| argument.write(out, revision))?;
+            array(object.key("arguments"), self.arguments, |out, argument| argument.write(out, revision));
         }
-        self.icons.write(&mut object, revision)?;
-        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        self.icons.write(&mut object, revision);
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())));
         object.close()
     }
 }

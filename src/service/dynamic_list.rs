@@ -30,7 +30,7 @@ impl<S> DynamicLists<S> {
 }
 
 /// Writes an entry of a list.
-type WriteEntry<'e> = dyn Fn(&mut Writer<'_>) -> Result<(), FullError> + 'e;
+type WriteEntry<'e> = dyn Fn(&mut Writer<'_>) + 'e;
 
 /// An entry of a list.
 enum Entry<'e> {
@@ -47,7 +47,7 @@ fn each<T>(
     table: &[T],
     from: usize,
     with: &mut dyn FnMut(Entry<'_>) -> bool,
-    write: impl Fn(&T, &mut Writer<'_>) -> Result<(), FullError>,
+    write: impl Fn(&T, &mut Writer<'_>),
 ) -> bool {
     table.get(from..).unwrap_or(&[]).iter().all(|entry| with(Entry::Constant(&|out| write(entry, out))))
 }
@@ -179,27 +179,21 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the whole reply, or as much as fits. Afterwards `page` says how far it came.
-    fn write_dynamic(
-        &self,
-        state: &S,
-        slot: &RequestSlot,
-        page: &mut ListPage,
-        out: &mut Writer<'_>,
-    ) -> Result<(), FullError> {
-        self.write_head(slot, out)?;
+    fn write_dynamic(&self, state: &S, slot: &RequestSlot, page: &mut ListPage, out: &mut Writer<'_>) {
+        self.write_head(slot, out);
         self.entries(state, slot, page.next as usize, &mut |entry| {
             if !page.goes_on() {
                 return false;
             }
             if let Entry::Constant(write) | Entry::Dynamic(write) = entry {
-                let _ = page.separate(out).and_then(|()| write(out));
+                page.entry(write, out);
                 page.begun = true;
             }
             page.next += 1;
             // The rest of a long list is not looked at in vain.
             out.written().is_ok()
         });
-        page.write_end(out)?;
+        page.write_end(out);
         self.end_list(slot, Object::resume(out, false))
     }
 
@@ -248,11 +242,11 @@ impl<S> Service<'_, S> {
             }
             match entry {
                 Entry::Constant(write) => {
-                    done = large.send(out, &mut |out| page.separate(out).and_then(|()| write(out)));
+                    done = large.send(out, &mut |out| page.entry(write, out));
                     large.piece = 1;
                     page.begun |= done;
                 }
-                Entry::Dynamic(write) => match send_whole(out, &|out| page.separate(out).and_then(|()| write(out))) {
+                Entry::Dynamic(write) => match send_whole(out, &|out| page.entry(write, out)) {
                     Ok(written) => page.begun |= written,
                     Err(_) => done = false,
                 },
@@ -272,17 +266,20 @@ impl ListPage {
         !self.more
     }
 
-    fn separate(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
-        if self.begun { out.put(b",") } else { Ok(()) }
+    /// Writes an entry, and a comma in front of it if it is not the first one.
+    fn entry(&self, write: &WriteEntry<'_>, out: &mut Writer<'_>) {
+        if self.begun {
+            out.put(b",");
+        }
+        write(out);
     }
 
     /// Writes the end of the list, and the cursor of the next page.
-    fn write_end(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
-        out.put(b"]")?;
+    fn write_end(&self, out: &mut Writer<'_>) {
+        out.put(b"]");
         if self.more {
-            write_cursor(*self, &mut Object::resume(out, false))?;
+            write_cursor(*self, &mut Object::resume(out, false));
         }
-        Ok(())
     }
 }
 
@@ -291,7 +288,7 @@ impl ListPage {
 /// # Errors
 /// There is no room for it now.
 #[cfg(feature = "windows")]
-fn send_whole(out: &mut dyn Out, write: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>) -> Result<bool, FullError> {
+fn send_whole(out: &mut dyn Out, write: &dyn Fn(&mut Writer<'_>)) -> Result<bool, FullError> {
     let mut measure = Skip::new(out, usize::MAX);
     let _ = part(&mut measure, write);
     let len = measure.skipped();

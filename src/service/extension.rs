@@ -64,7 +64,6 @@ use super::input_request::{InputError, InputRequest, InputResponse};
 use super::linked::{HandlerInput, Route, Target};
 use super::requests::{Call, CustomRequest, ReadResource};
 use super::{DEFAULT_RESERVE, Service, ToolInfo};
-use crate::json::write::raw;
 use crate::json::{JsonKind, Raw, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, meta};
 use crate::revision::{Revision, Revisions};
@@ -74,7 +73,7 @@ use crate::server::{
     Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, TransportChecks,
     respond_failure,
 };
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{MessageKind, Out, whole};
 
 /// An extension of the protocol that a server offers. See the [module](crate::service::extension) for its parts.
 #[must_use]
@@ -90,7 +89,7 @@ pub struct Extension<S: 'static> {
 
 type CheckCall = fn(&Call<'_>, Option<Raw<'_>>) -> Result<(), RpcError<'static>>;
 
-type WriteCapabilities = fn(&mut Object<'_, '_>, Revision) -> Result<(), FullError>;
+type WriteCapabilities = fn(&mut Object<'_, '_>, Revision);
 
 impl<S> Extension<S> {
     /// Makes an extension with this identifier, such as `com.example/timer`. Panics if a character of it needs an escape in
@@ -113,7 +112,7 @@ impl<S> Extension<S> {
     }
 
     /// Sets the function that writes further members of the server's `capabilities`, in each revision. Default: none.
-    pub const fn capabilities(self, write: fn(&mut Object<'_, '_>, Revision) -> Result<(), FullError>) -> Self {
+    pub const fn capabilities(self, write: fn(&mut Object<'_, '_>, Revision)) -> Self {
         Extension { capabilities: Some(write), ..self }
     }
 
@@ -230,7 +229,7 @@ impl<S> core::fmt::Debug for ExtensionMethod<S> {
 }
 
 /// The function that writes the members of the params of a notification.
-type WriteNews<S> = fn(&S, &str, &mut Object<'_, '_>) -> Result<(), FullError>;
+type WriteNews<S> = fn(&S, &str, &mut Object<'_, '_>);
 
 /// A member of the filter of
 /// [`subscriptions/listen`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions), and the
@@ -249,13 +248,9 @@ pub struct Topic<S: 'static> {
 
 impl<S> Topic<S> {
     /// Makes a topic: the `member` of the filter, the `method` of its notifications, and the function that writes the members
-    /// of their params from the state, for a key (empty if the member is `true`). If the function returns
-    /// [`FullError::Never`], the notification is left out.
-    pub const fn new(
-        member: &'static str,
-        method: &'static str,
-        write: fn(&S, &str, &mut Object<'_, '_>) -> Result<(), FullError>,
-    ) -> Self {
+    /// of their params from the state, for a key (empty if the member is `true`). If the function calls
+    /// [`Object::fail`], the notification is left out.
+    pub const fn new(member: &'static str, method: &'static str, write: fn(&S, &str, &mut Object<'_, '_>)) -> Self {
         Topic { member, method, agrees: |_, _, _| true, write }
     }
 
@@ -273,8 +268,8 @@ impl<S> core::fmt::Debug for Topic<S> {
 }
 
 impl<S, const N: usize> DeclareExtensions for [Extension<S>; N] {
-    fn write_settings(&self, extensions: &mut Object<'_, '_>) -> Result<(), FullError> {
-        self.iter().try_for_each(|extension| extensions.raw(extension.id, extension.settings))
+    fn write_settings(&self, extensions: &mut Object<'_, '_>) {
+        self.iter().for_each(|extension| extensions.raw(extension.id, extension.settings));
     }
 
     fn bit(&self, id: &str) -> u8 {
@@ -290,8 +285,8 @@ impl<S, const N: usize> DeclareExtensions for [Extension<S>; N] {
         self.iter().take(8).rev().fold(0, |bits, extension| bits << 1 | u8::from(accepts(extension)))
     }
 
-    fn write_capabilities(&self, capabilities: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
-        self.iter().filter_map(|extension| extension.capabilities).try_for_each(|write| write(capabilities, revision))
+    fn write_capabilities(&self, capabilities: &mut Object<'_, '_>, revision: Revision) {
+        self.iter().filter_map(|extension| extension.capabilities).for_each(|write| write(capabilities, revision));
     }
 }
 
@@ -303,7 +298,7 @@ fn declared<'a>(capabilities: Option<Raw<'a>>, id: &str) -> Option<Raw<'a>> {
 impl<S> Route<S> {
     /// The methods of extensions, and after them those of [`Service::other`].
     pub(crate) const EXTENSIONS: &'static Route<S> =
-        &Route { find: find_method, call: call_method, write: |_, _, _, _, _, _| Ok(()) };
+        &Route { find: find_method, call: call_method, write: |_, _, _, _, _, _| {} };
 }
 
 impl<'t, S> Service<'t, S> {
@@ -449,8 +444,10 @@ impl<S> TopicNews for News<'_, '_, S> {
         self.topic(member).map(|topic| topic.method)
     }
 
-    fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>) -> Result<(), FullError> {
-        self.topic(member).map_or(Ok(()), |topic| (topic.write)(self.state, key, params))
+    fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>) {
+        if let Some(topic) = self.topic(member) {
+            (topic.write)(self.state, key, params);
+        }
     }
 }
 
@@ -502,19 +499,15 @@ impl<'a> RequestContext<'a> {
     /// # Errors
     /// The handler has answered already, or the result does not fit.
     #[doc(alias = "resultType")]
-    pub fn result_as(
-        &mut self,
-        kind: &str,
-        members: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
-    ) -> HandlerResult {
+    pub fn result_as(&mut self, kind: &str, members: &mut dyn FnMut(&mut Object<'_, '_>)) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, MessageKind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             if slot.revision.is_modern() {
-                result.text("resultType", kind)?;
+                result.text("resultType", kind);
             }
-            members(&mut result)?;
+            members(&mut result);
             end_result(result, about, slot.revision, extra)
         })?;
         self.settle(Settled::Answered)
@@ -530,7 +523,7 @@ impl<'a> RequestContext<'a> {
         let kind = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
         whole(self.out, MessageKind::Error(kind.unwrap_or(code::INTERNAL)), |out| {
             begin(out, slot.id.as_bytes(), ",\"error\":");
-            raw(out, error)?;
+            out.raw(error);
             out.put(b"}")
         })?;
         self.settle(Settled::Answered)
@@ -609,19 +602,11 @@ impl InputRequest<'_> {
     }
 
     /// Writes the request as an object with `method` and `params`, as an entry of `inputRequests` has them.
-    ///
-    /// # Errors
-    /// [`FullError`] if it does not fit.
     #[doc(alias = "inputRequests")]
-    pub fn write(
-        &self,
-        out: &mut crate::sink::Writer<'_>,
-        revision: Revision,
-        client: ClientCapabilities,
-    ) -> Result<(), FullError> {
+    pub fn write(&self, out: &mut crate::sink::Writer<'_>, revision: Revision, client: ClientCapabilities) {
         let mut request = Object::open(out);
-        request.text("method", self.method())?;
-        self.write_params(request.key("params"), revision, client)?;
+        request.text("method", self.method());
+        self.write_params(request.key("params"), revision, client);
         request.close()
     }
 }
@@ -665,15 +650,11 @@ impl CustomRequest<'_> {
     ///
     /// # Errors
     /// As [`RequestContext::result_as`].
-    pub fn result_as(
-        &mut self,
-        kind: &str,
-        members: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
-    ) -> HandlerResult {
+    pub fn result_as(&mut self, kind: &str, members: &mut dyn FnMut(&mut Object<'_, '_>)) -> HandlerResult {
         let caching = self.caching.filter(|_| self.slot.revision.is_modern() && kind == "complete");
         self.handling.result_as(kind, &mut |result| {
             if let Some(caching) = caching {
-                caching.write(result)?;
+                caching.write(result);
             }
             members(result)
         })

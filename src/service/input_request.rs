@@ -6,12 +6,12 @@
 use super::context::{HandlerError, HandlerFailure, ToolError};
 use crate::balance::Wishes;
 use crate::content::{ContentBlock, PromptMessage, Role, write_texts};
-use crate::json::{Decimal, Raw, Text, object::Object, object::array, write};
+use crate::json::{Decimal, Raw, Text, object::Object, object::array};
 use crate::protocol::{ClientCapabilities, ClientCapability, code};
 use crate::revision::{Revision, Since};
 use crate::server::RpcError;
 use crate::server::server_info::WriteQuestionMeta;
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// A question to the client: a form for the user, a page for the user to visit, an answer of a model, the roots. From
 /// 2026-07-28 on it is an
@@ -72,7 +72,7 @@ struct Way {
     /// Returns the capability that the client must have declared, or the reason why the question cannot be asked in this
     /// revision.
     check: fn(&Kind<'_>, Revision) -> Result<ClientCapability, HandlerError>,
-    write: fn(&Kind<'_>, &mut Object<'_, '_>, Revision, ClientCapabilities) -> Result<(), FullError>,
+    write: fn(&Kind<'_>, &mut Object<'_, '_>, Revision, ClientCapabilities),
 }
 
 const NOT_IN_REVISION: HandlerError = cannot_ask("this client's protocol revision cannot ask that");
@@ -102,11 +102,11 @@ impl Way {
             _ => Err(NOT_IN_REVISION),
         },
         write: |kind, params, revision, _| {
-            let Kind::Form { message, schema } = kind else { return Ok(()) };
+            let Kind::Form { message, schema } = kind else { return };
             if revision.has(Since::ElicitationMode) {
-                params.fixed("mode", "\"form\"")?;
+                params.fixed("mode", "\"form\"");
             }
-            params.text("message", message)?;
+            params.text("message", message);
             params.raw("requestedSchema", *schema)
         },
     };
@@ -118,11 +118,13 @@ impl Way {
             false => Err(NOT_IN_REVISION),
         },
         write: |kind, params, revision, _| {
-            let Kind::Url { message, url, id } = kind else { return Ok(()) };
-            params.fixed("mode", "\"url\"")?;
-            params.text("message", message)?;
-            params.text("url", url)?;
-            if revision.is_modern() { Ok(()) } else { params.text("elicitationId", id) }
+            let Kind::Url { message, url, id } = kind else { return };
+            params.fixed("mode", "\"url\"");
+            params.text("message", message);
+            params.text("url", url);
+            if !revision.is_modern() {
+                params.text("elicitationId", id);
+            }
         },
     };
 
@@ -132,14 +134,14 @@ impl Way {
             Kind::Sample(sampling) => sampling.check(revision),
             _ => Ok(ClientCapability::Sampling),
         },
-        write: |kind, params, revision, client| match kind {
-            Kind::Sample(sampling) => sampling.write(params, revision, client),
-            _ => Ok(()),
+        write: |kind, params, revision, client| {
+            if let Kind::Sample(sampling) = kind {
+                sampling.write(params, revision, client);
+            }
         },
     };
 
-    const ROOTS: Way =
-        Way { method: "roots/list", check: |_, _| Ok(ClientCapability::Roots), write: |_, _, _, _| Ok(()) };
+    const ROOTS: Way = Way { method: "roots/list", check: |_, _| Ok(ClientCapability::Roots), write: |_, _, _, _| {} };
 }
 
 /// Questions that were written before. What a schema or a conversation needs was checked then.
@@ -152,14 +154,9 @@ impl Way {
 }
 
 #[cfg(feature = "extensions")]
-fn write_kept(
-    kind: &Kind<'_>,
-    object: &mut Object<'_, '_>,
-    _: Revision,
-    _: ClientCapabilities,
-) -> Result<(), FullError> {
-    let Kind::Kept { params, meta } = kind else { return Ok(()) };
-    object.spread(*params)?;
+fn write_kept(kind: &Kind<'_>, object: &mut Object<'_, '_>, _: Revision, _: ClientCapabilities) {
+    let Kind::Kept { params, meta } = kind else { return };
+    object.spread(*params);
     object.raw("_meta", *meta)
 }
 
@@ -229,12 +226,7 @@ impl<'q> InputRequest<'q> {
         matches!(self.kind, Kind::Url { .. })
     }
 
-    pub(crate) fn write_params(
-        &self,
-        out: &mut Writer<'_>,
-        revision: Revision,
-        client: ClientCapabilities,
-    ) -> Result<(), FullError> {
+    pub(crate) fn write_params(&self, out: &mut Writer<'_>, revision: Revision, client: ClientCapabilities) {
         self.write_traced(out, revision, client, None)
     }
 
@@ -245,11 +237,11 @@ impl<'q> InputRequest<'q> {
         revision: Revision,
         client: ClientCapabilities,
         trace: Option<(WriteQuestionMeta, Option<Raw<'_>>)>,
-    ) -> Result<(), FullError> {
+    ) {
         let mut params = Object::open(out);
-        (self.way.write)(&self.kind, &mut params, revision, client)?;
+        (self.way.write)(&self.kind, &mut params, revision, client);
         if let Some((write, meta)) = trace {
-            write(meta, &mut params)?;
+            write(meta, &mut params);
         }
         params.close()
     }
@@ -383,32 +375,26 @@ impl<'q> CreateMessage<'q> {
         }
     }
 
-    fn write(
-        &self,
-        params: &mut Object<'_, '_>,
-        revision: Revision,
-        client: ClientCapabilities,
-    ) -> Result<(), FullError> {
-        array(params.key("messages"), self.messages, |out, message| message.write(out, revision, true))?;
-        params.raw_if("modelPreferences", self.preferences)?;
-        params.text_if("systemPrompt", self.system_prompt)?;
+    fn write(&self, params: &mut Object<'_, '_>, revision: Revision, client: ClientCapabilities) {
+        array(params.key("messages"), self.messages, |out, message| message.write(out, revision, true));
+        params.raw_if("modelPreferences", self.preferences);
+        params.text_if("systemPrompt", self.system_prompt);
         let gated = revision.has(Since::SamplingContextGated) && !client.has(ClientCapability::SamplingContext);
         if !gated || self.include_context == Some("none") {
-            params.text_if("includeContext", self.include_context)?;
+            params.text_if("includeContext", self.include_context);
         }
         if let Some(temperature) = self.temperature {
-            write::decimal(params.key("temperature"), temperature)?;
+            params.key("temperature").decimal(temperature);
         }
-        params.number("maxTokens", self.max_tokens.into())?;
+        params.number("maxTokens", self.max_tokens.into());
         if !self.stop_sequences.is_empty() {
-            write_texts(params.key("stopSequences"), self.stop_sequences)?;
+            write_texts(params.key("stopSequences"), self.stop_sequences);
         }
-        params.raw_if("metadata", self.metadata)?;
+        params.raw_if("metadata", self.metadata);
         if revision.has(Since::SamplingTools) {
-            params.raw_if("tools", self.tools)?;
-            params.raw_if("toolChoice", self.tool_choice)?;
+            params.raw_if("tools", self.tools);
+            params.raw_if("toolChoice", self.tool_choice);
         }
-        Ok(())
     }
 }
 

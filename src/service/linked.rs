@@ -14,7 +14,7 @@ use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::rpc::RequestMembers;
 use crate::server::{RequestSlot, RpcError, TransportChecks};
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// Runs a function, and returns whether it came to its end: `false` if it panicked.
 #[cfg(feature = "std")]
@@ -77,7 +77,7 @@ pub(crate) struct Route<S: 'static> {
     /// Runs the handler. It takes a [`Call`], which a tool gets as it is: made from a [`RequestContext`] it would be a copy.
     pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Target<S>, &HandlerInput<'a>, Call<'a>) -> HandlerRun,
     /// Writes a separator and the entry at an index of the table of the method.
-    pub(crate) write: fn(&Service<'_, S>, Method, usize, &[u8], Revision, &mut Writer<'_>) -> Result<(), FullError>,
+    pub(crate) write: fn(&Service<'_, S>, Method, usize, &[u8], Revision, &mut Writer<'_>),
 }
 
 impl<S> Route<S> {
@@ -86,8 +86,10 @@ impl<S> Route<S> {
         find: find_tool,
         call: call_tool,
         write: |service, _, index, separator, revision, out| {
-            out.put(separator)?;
-            service.tools.get(index).map_or(Ok(()), |tool| tool.info.write(out, revision))
+            out.put(separator);
+            if let Some(tool) = service.tools.get(index) {
+                tool.info.write(out, revision);
+            }
         },
     };
 
@@ -96,12 +98,14 @@ impl<S> Route<S> {
         find: find_read,
         call: |service, state, target, input, call| service.call_read(state, call.handling, target.index, input),
         write: |service, method, index, separator, revision, out| {
-            out.put(separator)?;
+            out.put(separator);
             let (info, key) = match method {
                 Method::ResourcesList => (service.resources.get(index).map(|it| &it.info), "uri"),
                 _ => (service.templates.get(index).map(|it| &it.info), "uriTemplate"),
             };
-            info.map_or(Ok(()), |info| info.write(out, key, revision))
+            if let Some(info) = info {
+                info.write(out, key, revision);
+            }
         },
     };
 
@@ -114,8 +118,10 @@ impl<S> Route<S> {
             GetPrompt { handling, description: prompt.info.description }.run(state, prompt.get)
         },
         write: |service, _, index, separator, revision, out| {
-            out.put(separator)?;
-            service.prompts.get(index).map_or(Ok(()), |prompt| prompt.info.write(out, revision))
+            out.put(separator);
+            if let Some(prompt) = service.prompts.get(index) {
+                prompt.info.write(out, revision);
+            }
         },
     };
 
@@ -135,7 +141,7 @@ impl<S> Route<S> {
             };
             Complete { handling, argument, value, context: input.members.context }.run(state, complete)
         },
-        write: |_, _, _, _, _, _| Ok(()),
+        write: |_, _, _, _, _, _| {},
     };
 
     /// Requests that the protocol does not know.
@@ -156,7 +162,7 @@ impl<S> Route<S> {
             }
             .run(state, other)
         },
-        write: |_, _, _, _, _, _| Ok(()),
+        write: |_, _, _, _, _, _| {},
     };
 }
 

@@ -98,7 +98,7 @@ impl<S> Service<'_, S> {
         }
     }
 
-    pub(crate) fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) -> Result<(), FullError> {
+    pub(crate) fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) {
         let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
         let key = match slot.method {
             Method::ToolsList => "tools",
@@ -109,28 +109,28 @@ impl<S> Service<'_, S> {
         result.key(key).put(b"[")
     }
 
-    fn write_tail(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) -> Result<(), FullError> {
-        out.put(b"]")?;
+    fn write_tail(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) {
+        out.put(b"]");
         let mut result = Object::resume(out, false);
         if (page.end as usize) < self.list_len(slot.method) {
-            write_cursor(page, &mut result)?;
+            write_cursor(page, &mut result);
         }
         self.end_list(slot, result)
     }
 
     /// Writes the members after the entries and the cursor.
-    pub(crate) fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) -> Result<(), FullError> {
+    pub(crate) fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) {
         if slot.revision.is_modern() {
-            self.about.caching.write(&mut result)?;
+            self.about.caching.write(&mut result);
         }
         end_result(result, &self.about, slot.revision, None)
     }
 
     /// Writes the whole reply.
-    pub(crate) fn write_list(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) -> Result<(), FullError> {
-        self.write_head(slot, out)?;
+    pub(crate) fn write_list(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) {
+        self.write_head(slot, out);
         for index in page.next..page.end {
-            self.write_separated(slot, page, index, out)?;
+            self.write_separated(slot, page, index, out);
         }
         self.write_tail(slot, page, out)
     }
@@ -161,22 +161,18 @@ impl<S> Service<'_, S> {
         large.send(out, &mut |out| self.write_tail(slot, page, out))
     }
 
-    fn write_separated(
-        &self,
-        slot: &RequestSlot,
-        page: ListPage,
-        index: u32,
-        out: &mut Writer<'_>,
-    ) -> Result<(), FullError> {
+    fn write_separated(&self, slot: &RequestSlot, page: ListPage, index: u32, out: &mut Writer<'_>) {
         let (method, revision) = (slot.method, slot.revision);
         let separator: &[u8] = if index > page.next { b"," } else { b"" };
         let route = self.routes.of(method);
-        route.map_or(Ok(()), |route| (route.write)(self, method, index as usize, separator, revision, out))
+        if let Some(route) = route {
+            (route.write)(self, method, index as usize, separator, revision, out);
+        }
     }
 }
 
 /// Writes the cursor of the next page: the number of its first entry.
-pub(crate) fn write_cursor(page: ListPage, result: &mut Object<'_, '_>) -> Result<(), FullError> {
+pub(crate) fn write_cursor(page: ListPage, result: &mut Object<'_, '_>) {
     TextValue::from(i64::from(page.end)).write(result.key("nextCursor"))
 }
 

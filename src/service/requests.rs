@@ -8,7 +8,7 @@ use super::context::{HandlerFailure, HandlerRun, RequestContext};
 use crate::content::write_meta;
 use crate::content::{AnswerText, ContentBlock, PromptMessage, ResourceContents, write_base64};
 use crate::json::object::{Object, array};
-use crate::json::{JsonKind, Raw, Text, write};
+use crate::json::{JsonKind, Raw, Text};
 use crate::revision::Since;
 use crate::server::{Caching, RpcError};
 #[cfg(feature = "serde")]
@@ -288,8 +288,8 @@ impl Call<'_> {
         let mut first = First::default();
         to_sink(&mut first, value).map_err(|_| RpcError::internal("The handler's result is not JSON"))?;
         let full = |error: SerializeError| error.full().unwrap_or(FullError::Never);
-        self.structured(first.0 == Some(b'{'), &|out| to_escaped(out, value).map_err(full), &|out| {
-            to_sink(out, value).map_err(full)
+        self.structured(first.0 == Some(b'{'), &|out| out.write(|out| to_escaped(out, value).map_err(full)), &|out| {
+            out.write(|out| to_sink(out, value).map_err(full))
         })
     }
 
@@ -298,14 +298,12 @@ impl Call<'_> {
     /// # Errors
     /// As [`text`](Call::text).
     pub fn json_raw(&mut self, value: Raw<'_>) -> HandlerResult {
-        self.structured(value.kind() == JsonKind::Object, &|out| write::escape(out, value.as_str()), &|out| {
-            write::raw(out, value)
-        })
+        self.structured(value.kind() == JsonKind::Object, &|out| out.escape(value.as_str()), &|out| out.raw(value))
     }
 
     fn contents(&mut self, content: &[ContentBlock<'_>], is_error: bool) -> HandlerResult {
         self.write_result(&mut |result, revision| {
-            array(result.key("content"), content, |out, piece| piece.write_in(out, revision, false))?;
+            array(result.key("content"), content, |out, piece| piece.write_in(out, revision, false));
             result.boolean("isError", is_error)
         })
     }
@@ -313,16 +311,16 @@ impl Call<'_> {
     pub(super) fn structured(
         &mut self,
         is_object: bool,
-        text: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>,
-        value: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>,
+        text: &dyn Fn(&mut Writer<'_>),
+        value: &dyn Fn(&mut Writer<'_>),
     ) -> HandlerResult {
         self.write_result(&mut |result, revision| {
             let out = result.key("content");
-            out.put(b"[{\"type\":\"text\",\"text\":\"")?;
-            text(out)?;
-            out.put(b"\"}]")?;
+            out.put(b"[{\"type\":\"text\",\"text\":\"");
+            text(out);
+            out.put(b"\"}]");
             if revision.has(Since::AnyStructured) || is_object && revision.has(Since::StructuredOutput) {
-                value(result.key("structuredContent"))?;
+                value(result.key("structuredContent"));
             }
             result.boolean("isError", false)
         })
@@ -413,25 +411,28 @@ impl<'a> ReadResource<'a> {
         to_sink(&mut First::default(), value).map_err(|_| RpcError::internal("The handler's value is not JSON"))?;
         self.mime = self.mime.or(Some("application/json"));
         self.one("text", &|out| {
-            out.put(b"\"")?;
-            to_escaped(out, value).map_err(|error: SerializeError| error.full().unwrap_or(FullError::Never))?;
+            out.put(b"\"");
+            let full = |error: SerializeError| error.full().unwrap_or(FullError::Never);
+            out.write(|out| to_escaped(out, value).map_err(full));
             out.put(b"\"")
         })
     }
 
     /// Answers with one content. Not by [`contents`](ReadResource::contents): a program without it is linked without the
     /// writer of contents.
-    fn one(&mut self, member: &str, write: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>) -> HandlerResult {
+    fn one(&mut self, member: &str, write: &dyn Fn(&mut Writer<'_>)) -> HandlerResult {
         let (uri, mime, caching) = (self.uri, self.mime, self.caching);
         #[cfg(feature = "extensions")]
         let meta = self.contents_meta;
         self.write_result(&mut |result, revision| {
-            let mut contents = begin_contents(result, uri, mime)?;
+            let mut contents = begin_contents(result, uri, mime);
             #[cfg(feature = "extensions")]
-            write_meta(&mut contents, revision, meta)?;
-            write(contents.key(member))?;
-            contents.finish().put(b"]")?;
-            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+            write_meta(&mut contents, revision, meta);
+            write(contents.key(member));
+            contents.finish().put(b"]");
+            if revision.is_modern() {
+                caching.write(result);
+            }
         })
     }
 
@@ -443,8 +444,10 @@ impl<'a> ReadResource<'a> {
     pub fn contents(&mut self, contents: &[ResourceContents<'_>]) -> HandlerResult {
         let caching = self.caching;
         self.write_result(&mut |result, revision| {
-            array(result.key("contents"), contents, |out, contents| contents.write(out, revision))?;
-            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+            array(result.key("contents"), contents, |out, contents| contents.write(out, revision));
+            if revision.is_modern() {
+                caching.write(result);
+            }
         })
     }
 
@@ -466,17 +469,13 @@ impl<'a> ReadResource<'a> {
 }
 
 /// Begins `contents` with one content: all members but the last one.
-pub(crate) fn begin_contents<'o, 'w>(
-    result: &'o mut Object<'_, 'w>,
-    uri: &str,
-    mime: Option<&str>,
-) -> Result<Object<'o, 'w>, FullError> {
+pub(crate) fn begin_contents<'o, 'w>(result: &'o mut Object<'_, 'w>, uri: &str, mime: Option<&str>) -> Object<'o, 'w> {
     let out = result.key("contents");
-    out.put(b"[")?;
+    out.put(b"[");
     let mut contents = Object::open(out);
-    contents.text("uri", uri)?;
-    contents.text_if("mimeType", mime)?;
-    Ok(contents)
+    contents.text("uri", uri);
+    contents.text_if("mimeType", mime);
+    contents
 }
 
 impl<'a> GetPrompt<'a> {
@@ -499,8 +498,8 @@ impl<'a> GetPrompt<'a> {
         text.with_text(|text| {
             self.described(&mut |result| {
                 let out = result.key("messages");
-                out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":")?;
-                text.write(out)?;
+                out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":");
+                text.write(out);
                 out.put(b"}}]")
             })
         })
@@ -518,11 +517,11 @@ impl<'a> GetPrompt<'a> {
     }
 
     /// Answers with the `description` of the definition, and with `messages`.
-    fn described(&mut self, messages: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>) -> HandlerResult {
+    fn described(&mut self, messages: &mut dyn FnMut(&mut Object<'_, '_>)) -> HandlerResult {
         let description = self.description;
         self.write_result(&mut |result, _| {
             if !description.is_empty() {
-                result.text("description", description)?;
+                result.text("description", description);
             }
             messages(result)
         })
@@ -559,8 +558,8 @@ impl<'a> Complete<'a> {
         self.write_result(&mut |result, _| {
             let mut completion = Object::open(result.key("completion"));
             let first = (&mut *values).take(COMPLETIONS_MAX);
-            array(completion.key("values"), first, |out, value| write::string(out, value.as_ref()))?;
-            completion.boolean("hasMore", values.next().is_some())?;
+            array(completion.key("values"), first, |out, value| out.string(value.as_ref()));
+            completion.boolean("hasMore", values.next().is_some());
             completion.close()
         })
     }

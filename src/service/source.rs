@@ -5,11 +5,11 @@ use super::requests::begin_contents;
 use super::{Call, ReadResource, Service, SourceError};
 #[cfg(feature = "extensions")]
 use crate::content::write_meta;
-use crate::json::{Raw, object::Object, write};
+use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::server::{Caching, Give, OVERLOADED, Puller, RequestSlot, RpcError, StreamBody, StreamedReply};
-use crate::sink::{FullError, MessageKind, Out, Writer, part};
+use crate::sink::{MessageKind, Out, Writer, part};
 
 /// The `_meta` of contents that broke off: the result of `resources/read` has no other member for it.
 const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
@@ -62,23 +62,17 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the end of the reply, which says whether the content broke off.
-    fn end_content(
-        &self,
-        slot: &RequestSlot,
-        index: usize,
-        broken: bool,
-        out: &mut Writer<'_>,
-    ) -> Result<(), FullError> {
-        out.put(b"\"}]")?;
+    fn end_content(&self, slot: &RequestSlot, index: usize, broken: bool, out: &mut Writer<'_>) {
+        out.put(b"\"}]");
         let mut result = Object::resume(out, false);
         if slot.method == Method::ToolsCall {
-            result.boolean("isError", broken)?;
+            result.boolean("isError", broken);
             return end_result(result, &self.about, slot.revision, None);
         }
         if slot.revision.is_modern() {
             // No cache may keep a part of a content.
             let caching = if broken { Caching::NONE } else { self.caching_of(index) };
-            caching.write(&mut result)?;
+            caching.write(&mut result);
         }
         end_result(result, &self.about, slot.revision, broken.then_some(Extra::new(INCOMPLETE)))
     }
@@ -97,11 +91,7 @@ impl<S> Service<'_, S> {
 
 impl RequestContext<'_> {
     /// Writes the head of a large reply. Without a source it writes nothing and returns error -32603.
-    fn begin_stream(
-        &mut self,
-        what: StreamBody,
-        head: &mut dyn FnMut(&mut Object<'_, '_>, Revision) -> Result<(), FullError>,
-    ) -> HandlerResult {
+    fn begin_stream(&mut self, what: StreamBody, head: &mut dyn FnMut(&mut Object<'_, '_>, Revision)) -> HandlerResult {
         self.unsettled()?;
         if !self.sourced {
             return Err(RpcError::internal("The handler streams, and its definition has no source").into());
@@ -145,10 +135,10 @@ impl Call<'_> {
         let index = self.slot.handler;
         self.begin_stream(StreamBody::Content { index, key, pull: pull_base64 }, &mut |result, _| {
             let out = result.key("content");
-            out.put(b"[")?;
+            out.put(b"[");
             let mut image = Object::open(out);
-            image.fixed("type", "\"image\"")?;
-            image.text("mimeType", mime)?;
+            image.fixed("type", "\"image\"");
+            image.text("mimeType", mime);
             image.key("data").put(b"\"")
         })
     }
@@ -178,9 +168,9 @@ impl ReadResource<'_> {
         #[cfg(feature = "extensions")]
         let (meta, revision) = (self.contents_meta, self.revision());
         self.begin_stream(StreamBody::Content { index, key, pull }, &mut |result, _| {
-            let mut contents = begin_contents(result, uri, mime)?;
+            let mut contents = begin_contents(result, uri, mime);
             #[cfg(feature = "extensions")]
-            write_meta(&mut contents, revision, meta)?;
+            write_meta(&mut contents, revision, meta);
             contents.key(member).put(b"\"")
         })
     }
@@ -219,7 +209,7 @@ pub(crate) fn pull_base64(source: &mut Give<'_>, large: &mut StreamedReply, out:
         let (len, end) = fill(source, large.offset, place);
         // If it broke off, only whole groups are sent.
         let len = if end == End::Broken { len - len % 3 } else { len };
-        if part(out, |out| write::base64(out, place.get(..len).unwrap_or(&[]))).is_err() {
+        if part(out, |out| out.base64(place.get(..len).unwrap_or(&[]))).is_err() {
             return false;
         }
         large.offset += len as u32;
@@ -247,7 +237,7 @@ pub(crate) fn pull_text(source: &mut Give<'_>, large: &mut StreamedReply, out: &
                 (text.unwrap_or(""), error.error_len().is_some() || end != End::NotYet)
             }
         };
-        if part(out, |out| write::escape(out, text)).is_err() {
+        if part(out, |out| out.escape(text)).is_err() {
             return false;
         }
         large.offset += text.len() as u32;

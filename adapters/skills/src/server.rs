@@ -39,7 +39,7 @@ use mcp_sansio::service::{
     CustomRequest, Extension, ExtensionMethod, HandlerResult, ReadResource, Resource, ResourceContents,
     ResourceTemplate,
 };
-use mcp_sansio::sink::{FullError, Writer};
+use mcp_sansio::sink::Writer;
 
 use crate::capability::{DIRECTORY, EXTENSION, GET, LIST, MARKDOWN, READ_DIRECTORY};
 use crate::digest::Digest;
@@ -217,32 +217,32 @@ impl ServedSkill {
     }
 
     /// Writes the entry.
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>) {
         let mut entry = Object::open(out);
-        entry.text("uri", self.uri)?;
+        entry.text("uri", self.uri);
         let mut frontmatter = Object::open(entry.key("frontmatter"));
-        frontmatter.text("name", self.name())?;
-        frontmatter.text("description", self.description)?;
+        frontmatter.text("name", self.name());
+        frontmatter.text("description", self.description);
         if let Some(fields) = self.fields {
-            frontmatter.spread(fields)?;
+            frontmatter.spread(fields);
         }
-        frontmatter.close()?;
+        frontmatter.close();
         if self.is_dynamic {
-            entry.fixed("resources", "\"dynamic\"")?;
+            entry.fixed("resources", "\"dynamic\"");
             return entry.close();
         }
         let out = entry.key("resources");
         let mut before: &[u8] = b"[";
         for file in self.files {
-            out.put(before)?;
+            out.put(before);
             before = b",";
             let mut resource = Object::open(out);
-            resource.shown("uri", &format_args!("{}/{}", self.directory(), file.path))?;
-            resource.shown("digest", &file.digest)?;
-            resource.number("size", file.bytes.len() as u64)?;
-            resource.close()?;
+            resource.shown("uri", &format_args!("{}/{}", self.directory(), file.path));
+            resource.shown("digest", &file.digest);
+            resource.number("size", file.bytes.len() as u64);
+            resource.close();
         }
-        out.put(b"]")?;
+        out.put(b"]");
         entry.close()
     }
 
@@ -340,7 +340,11 @@ pub const fn template<S: ServeSkills>(uri_template: &'static str) -> ResourceTem
 
 /// `skills/list`
 fn list<S: ServeSkills>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let write = |index: usize, out: &mut Writer<'_>| S::SKILLS.get(index).map_or(Ok(()), |skill| skill.write(out));
+    let write = |index: usize, out: &mut Writer<'_>| {
+        if let Some(skill) = S::SKILLS.get(index) {
+            skill.write(out);
+        }
+    };
     answer_page(request, "skills", S::SKILLS.len(), S::PAGE, &|_| true, &write)
 }
 
@@ -399,20 +403,20 @@ impl<'a> Directory<'a> {
         (!before.any(|(other, _)| other == name)).then_some((file, name, true))
     }
 
-    fn write_child(&self, index: usize, out: &mut Writer<'_>) -> Result<(), FullError> {
-        let Some((file, name, is_directory)) = self.child(index) else { return Ok(()) };
+    fn write_child(&self, index: usize, out: &mut Writer<'_>) {
+        let Some((file, name, is_directory)) = self.child(index) else { return };
         let mut child = Object::open(out);
         let slash = if self.path.is_empty() { "" } else { "/" };
-        child.shown("uri", &format_args!("{}{slash}{}/{name}", self.skill.directory(), self.path))?;
+        child.shown("uri", &format_args!("{}{slash}{}/{name}", self.skill.directory(), self.path));
         if file.is_skill_md() {
-            child.text("name", self.skill.name())?;
-            child.text("description", self.skill.description)?;
+            child.text("name", self.skill.name());
+            child.text("description", self.skill.description);
         } else {
-            child.text("name", name)?;
+            child.text("name", name);
         }
-        child.text("mimeType", if is_directory { DIRECTORY } else { file.mime })?;
+        child.text("mimeType", if is_directory { DIRECTORY } else { file.mime });
         if !is_directory {
-            child.number("size", file.bytes.len() as u64)?;
+            child.number("size", file.bytes.len() as u64);
         }
         child.close()
     }
@@ -425,7 +429,7 @@ fn answer_page(
     len: usize,
     most: usize,
     is_item: &dyn Fn(usize) -> bool,
-    write: &dyn Fn(usize, &mut Writer<'_>) -> Result<(), FullError>,
+    write: &dyn Fn(usize, &mut Writer<'_>),
 ) -> HandlerResult {
     let start = match request.params().and_then(|params| params.get("cursor")) {
         None => 0,
@@ -441,14 +445,13 @@ fn answer_page(
             let out = result.key(member);
             let mut before: &[u8] = b"[";
             for index in (start..end).filter(|index| is_item(*index)) {
-                out.put(before)?;
+                out.put(before);
                 before = b",";
-                write(index, out)?;
+                write(index, out);
             }
-            out.put(if before == b"[" { b"[]" } else { b"]" })?;
-            match (end..len).find(|index| is_item(*index)) {
-                Some(next) => result.shown("nextCursor", &next),
-                None => Ok(()),
+            out.put(if before == b"[" { b"[]" } else { b"]" });
+            if let Some(next) = (end..len).find(|index| is_item(*index)) {
+                result.shown("nextCursor", &next);
             }
         });
         match done {

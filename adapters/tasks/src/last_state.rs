@@ -7,7 +7,7 @@ use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::protocol::code;
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
-use mcp_sansio::sink::{FullError, LineSink, MessageKind, whole};
+use mcp_sansio::sink::{LineSink, MessageKind, whole};
 
 use crate::machine::{TaskId, TaskStatus, Wanted};
 use crate::response::{HAS_ENDED, WAS_CANCELLED, write_response};
@@ -45,7 +45,7 @@ impl Tasks<'_> {
         let mut out = LineSink::new(Vec::new());
         whole(&mut out, MessageKind::Notification, |out| {
             let mut task = Object::open(out);
-            self.write_detailed(token, &mut task)?;
+            self.write_detailed(token, &mut task);
             task.close()
         })
         .ok()?;
@@ -109,8 +109,8 @@ impl TaskLookUp {
         let (modern, has_ended) = (self.is_modern, has_ended(kept));
         match self.wanted {
             Wanted::Task => request.result_as("complete", &mut |result| write_task(kept, modern, has_ended, result)),
-            Wanted::Update => request.result_as("complete", &mut |_| Ok(())),
-            Wanted::Cancel if modern => request.result_as("complete", &mut |_| Ok(())),
+            Wanted::Update => request.result_as("complete", &mut |_| {}),
+            Wanted::Cancel if modern => request.result_as("complete", &mut |_| {}),
             Wanted::Cancel => Err(HAS_ENDED.into()),
             Wanted::Result if is(kept, TaskStatus::Cancelled) => Err(WAS_CANCELLED.into()),
             Wanted::Result if !has_ended => Err(RpcError::internal(ENDED).into()),
@@ -130,26 +130,26 @@ fn has_ended(kept: Raw<'_>) -> bool {
 }
 
 /// Writes the members of a task as it was kept; of one that had not ended, as a failed one.
-fn write_task(kept: Raw<'_>, modern: bool, has_ended: bool, task: &mut Object<'_, '_>) -> Result<(), FullError> {
+fn write_task(kept: Raw<'_>, modern: bool, has_ended: bool, task: &mut Object<'_, '_>) {
     for (key, value) in kept.members() {
         let of_details = ["result", "error", "inputRequests"].iter().any(|name| key.eq_str(name));
         let of_status = key.eq_str("status") || key.eq_str("statusMessage");
         let is_left_out = if has_ended { of_details && !modern } else { of_details || of_status };
         if !is_left_out {
-            task.member(key, value)?;
+            task.member(key, value);
         }
     }
     if has_ended {
-        return Ok(());
+        return;
     }
-    task.text("status", TaskStatus::Failed.name())?;
-    task.text("statusMessage", ENDED)?;
+    task.text("status", TaskStatus::Failed.name());
+    task.text("statusMessage", ENDED);
     if !modern {
-        return Ok(());
+        return;
     }
     let mut error = Object::open(task.key("error"));
-    error.fixed("code", "-32603")?;
+    error.fixed("code", "-32603");
     const _: () = assert!(code::INTERNAL == -32603);
-    error.text("message", ENDED)?;
+    error.text("message", ENDED);
     error.close()
 }

@@ -9,7 +9,6 @@ use mcp_sansio::protocol::meta::RELATED_TASK;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::{Millis, RpcError};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, InputError, InputRequest, Tool};
-use mcp_sansio::sink::FullError;
 
 use crate::machine::{Session, TaskStatus, Wanted};
 use crate::place::find;
@@ -54,10 +53,9 @@ pub const fn task_support<S>(tool: Tool<S>, support: TaskSupport) -> Tool<S> {
 }
 
 /// Writes the capability `tasks` of a server.
-pub(crate) fn write_capabilities(capabilities: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
-    match revision.has_core_tasks() {
-        true => capabilities.fixed("tasks", r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#),
-        false => Ok(()),
+pub(crate) fn write_capabilities(capabilities: &mut Object<'_, '_>, revision: Revision) {
+    if revision.has_core_tasks() {
+        capabilities.fixed("tasks", r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#);
     }
 }
 
@@ -94,9 +92,9 @@ pub(crate) fn shorter_ttl(own: Option<Millis>, task: Raw<'_>) -> Result<Option<M
 }
 
 /// Writes the members of a `CreateTaskResult`.
-pub(crate) fn write_created(tasks: &Tasks<'_>, token: TaskToken, result: &mut Object<'_, '_>) -> Result<(), FullError> {
+pub(crate) fn write_created(tasks: &Tasks<'_>, token: TaskToken, result: &mut Object<'_, '_>) {
     let mut task = Object::open(result.key("task"));
-    tasks.write_task(token, &mut task)?;
+    tasks.write_task(token, &mut task);
     task.close()
 }
 
@@ -146,19 +144,21 @@ pub(crate) fn write_page(
     (from, most): (usize, usize),
     (principal, session): (Option<&str>, Option<Session>),
     result: &mut Object<'_, '_>,
-) -> Result<(), FullError> {
+) {
     let of_page = tasks.tokens().filter(|token| usize::from(token.slot) >= from);
     let mut own = of_page.filter(|token| tasks.is_own(*token, principal, session));
     let out = result.key("tasks");
-    out.put(b"[")?;
+    out.put(b"[");
     for (number, token) in own.by_ref().take(most).enumerate() {
-        out.put(if number == 0 { b"" } else { b"," })?;
+        out.put(if number == 0 { b"" } else { b"," });
         let mut task = Object::open(out);
-        tasks.write_task(token, &mut task)?;
-        task.close()?;
+        tasks.write_task(token, &mut task);
+        task.close();
     }
-    out.put(b"]")?;
-    own.next().map_or(Ok(()), |next| result.shown("nextCursor", &next.slot))
+    out.put(b"]");
+    if let Some(next) = own.next() {
+        result.shown("nextCursor", &next.slot);
+    }
 }
 
 /// `tasks/result`: the result of the task. Until there is one the request is suspended, or asks the questions of the task.

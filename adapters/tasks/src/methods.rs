@@ -5,7 +5,6 @@ use core::marker::PhantomData;
 use mcp_sansio::json::JsonKind;
 use mcp_sansio::server::RpcError;
 use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResult, Topic};
-use mcp_sansio::sink::FullError;
 
 use crate::legacy;
 use crate::machine::Wanted;
@@ -41,7 +40,10 @@ impl<S: HasTasks> Tables<S> {
     const TOPIC: Topic<S> = Topic::new("taskIds", "notifications/tasks", |state: &S, id, params| {
         let tasks = state.tasks();
         // A task that was forgotten has no state to write.
-        tasks.write_detailed(tasks.find(id).ok_or(FullError::Never)?, params)
+        match tasks.find(id) {
+            Some(token) => tasks.write_detailed(token, params),
+            None => params.fail(),
+        }
     })
     .agrees(|state, id, user| {
         let tasks = state.tasks();
@@ -82,7 +84,7 @@ fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> Handle
     match state.tasks_mut().take_responses(token, responses, request.now()) {
         Err(TaskError::NoRoom) => Err(RpcError::internal("Overloaded: the answers are too large").into()),
         // Keys that no open question has are ignored, also those of a task that has ended.
-        _ => request.result_as("complete", &mut |_| Ok(())),
+        _ => request.result_as("complete", &mut |_| {}),
     }
 }
 
@@ -96,5 +98,5 @@ fn cancel<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> Handle
     if S::LEGACY && !request.revision().is_modern() {
         return legacy::cancelled(state.tasks(), token, cancelled, request);
     }
-    request.result_as("complete", &mut |_| Ok(()))
+    request.result_as("complete", &mut |_| {})
 }

@@ -66,7 +66,6 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use mcp_sansio::FullError;
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{ClientHandle, ErrorObject, SendError, ServerRequest, ServerRequestId, ServerRequestKind};
 use mcp_sansio::json::{Object, Raw};
@@ -179,8 +178,8 @@ impl Receiver {
     pub fn complete(&mut self, token: TaskToken, now: Millis, result: &ClientResult<'_>) -> Result<(), TaskError> {
         self.tasks.complete_with(token, now, |revision, out| {
             let written = whole(out, MessageKind::Result, |out| {
-                out.put(br#"{"jsonrpc":"2.0","id":0,"result":"#)?;
-                result.write(out, revision)?;
+                out.put(br#"{"jsonrpc":"2.0","id":0,"result":"#);
+                result.write(out, revision);
                 out.put(b"}")
             });
             written.map_err(RespondError::from)
@@ -281,12 +280,12 @@ impl Receiver {
 /// Answers with the object that `write` writes.
 fn reply(
     id: ServerRequestId,
-    write: &dyn Fn(&mut Object<'_, '_>) -> Result<(), FullError>,
+    write: &dyn Fn(&mut Object<'_, '_>),
     link: &mut ClientHandle<'_, '_>,
 ) -> Result<(), SendError> {
     let bytes = written(|out| {
         let mut result = Object::open(out);
-        write(&mut result)?;
+        write(&mut result);
         result.close()
     })?;
     link.reply(id, &ClientResult::raw(Raw::parse(&bytes).map_err(|_| SendError::FullNever)?))

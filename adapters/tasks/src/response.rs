@@ -28,16 +28,16 @@ pub(crate) fn write_response(
     };
     request.result_as("complete", &mut |out| {
         for (key, value) in result.members().filter(|(key, _)| !key.eq_str("_meta")) {
-            out.member(key, value)?;
+            out.member(key, value);
         }
         let mut meta = Object::open(out.key("_meta"));
         let own = result.get("_meta").into_iter().flat_map(|own| own.members());
         for (key, value) in own.filter(|(key, _)| !key.eq_str(RELATED_TASK)) {
-            meta.member(key, value)?;
+            meta.member(key, value);
         }
         let mut related = Object::open(meta.key(RELATED_TASK));
-        related.text("taskId", id)?;
-        related.close()?;
+        related.text("taskId", id);
+        related.close();
         meta.close()
     })
 }

@@ -666,24 +666,26 @@ impl<'m> Tasks<'m> {
     }
 
     /// Writes the members of a `Task`.
-    pub(crate) fn write_task(&self, token: TaskToken, task: &mut Object<'_, '_>) -> Result<(), FullError> {
-        let slot = self.slot(token).ok_or(FullError::Never)?;
-        task.text("taskId", slot.id.as_str())?;
-        task.text("status", slot.status().map_or("", TaskStatus::name))?;
+    pub(crate) fn write_task(&self, token: TaskToken, task: &mut Object<'_, '_>) {
+        let Some(slot) = self.slot(token) else { return task.fail() };
+        task.text("taskId", slot.id.as_str());
+        task.text("status", slot.status().map_or("", TaskStatus::name));
         let message = self.one(token, MESSAGE).and_then(|record| core::str::from_utf8(record.data).ok());
-        task.text_if("statusMessage", message)?;
+        task.text_if("statusMessage", message);
         let legacy = !slot.revision.is_modern();
         if legacy && message.is_none() && slot.status() == Some(TaskStatus::Failed) {
-            task.raw_if("statusMessage", self.failure(token))?;
+            task.raw_if("statusMessage", self.failure(token));
         }
-        task.text("createdAt", iso_8601(self.epoch.saturating_add(slot.created)).as_str())?;
-        task.text("lastUpdatedAt", iso_8601(self.epoch.saturating_add(slot.updated)).as_str())?;
+        task.text("createdAt", iso_8601(self.epoch.saturating_add(slot.created)).as_str());
+        task.text("lastUpdatedAt", iso_8601(self.epoch.saturating_add(slot.updated)).as_str());
         let (ttl, interval) = if legacy { ("ttl", "pollInterval") } else { ("ttlMs", "pollIntervalMs") };
         match slot.ttl {
-            Some(millis) => task.number(ttl, millis)?,
-            None => task.fixed(ttl, "null")?,
+            Some(millis) => task.number(ttl, millis),
+            None => task.fixed(ttl, "null"),
         }
-        slot.poll_interval.map_or(Ok(()), |millis| task.number(interval, millis))
+        if let Some(millis) = slot.poll_interval {
+            task.number(interval, millis);
+        }
     }
 
     /// Returns a short text of the response of a task that has failed.
@@ -702,12 +704,12 @@ impl<'m> Tasks<'m> {
     }
 
     /// Writes the members of a `DetailedTask`: those of a `Task`, and what its status adds.
-    pub(crate) fn write_detailed(&self, token: TaskToken, task: &mut Object<'_, '_>) -> Result<(), FullError> {
-        self.write_task(token, task)?;
+    pub(crate) fn write_detailed(&self, token: TaskToken, task: &mut Object<'_, '_>) {
+        self.write_task(token, task);
         match self.status(token) {
             Some(TaskStatus::InputRequired) => {
                 let mut requests = Object::open(task.key("inputRequests"));
-                self.questions(token).try_for_each(|(key, request)| requests.raw(key, request))?;
+                self.questions(token).for_each(|(key, request)| requests.raw(key, request));
                 requests.close()
             }
             Some(TaskStatus::Completed | TaskStatus::Failed) => match self.response(token) {
@@ -715,13 +717,13 @@ impl<'m> Tasks<'m> {
                 Some(Envelope { error: Some(error), .. }) => task.raw("error", error),
                 _ => {
                     let mut error = Object::open(task.key("error"));
-                    error.key("code").put(b"-32603")?;
+                    error.key("code").put(b"-32603");
                     const _: () = assert!(code::INTERNAL == -32603);
-                    error.text("message", TOO_LARGE)?;
+                    error.text("message", TOO_LARGE);
                     error.close()
                 }
             },
-            _ => Ok(()),
+            _ => {}
         }
     }
 

@@ -5,7 +5,7 @@ use crate::json::write::{self, Escape};
 use crate::json::{Decimal, Raw, Text};
 use crate::service::Call;
 use crate::service::context::HandlerResult;
-use crate::sink::{FullError, Sink};
+use crate::sink::{FullError, Sink, Writer};
 
 impl Call<'_> {
     /// Answers with `structuredContent` if the revision has it, and with the same JSON as text; as
@@ -15,7 +15,9 @@ impl Call<'_> {
     /// The handler has answered already, or the result does not fit.
     #[doc(alias = "structuredContent")]
     pub fn output<T: Output + ?Sized>(&mut self, value: &T) -> HandlerResult {
-        self.structured(true, &|out| value.write(&mut Escape::new(out)), &|out| value.write(out))
+        let (text, json) =
+            (|out: &mut Writer<'_>| value.write(&mut Escape::new(out)), |out: &mut Writer<'_>| value.write(out));
+        self.structured(true, &|out| out.write(text), &|out| out.write(json))
     }
 }
 

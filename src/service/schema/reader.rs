@@ -1,10 +1,10 @@
 //! Reads the values of a message within the limits of schemas.
 
 use super::{Argument, Arguments, Limit, TypeSchema};
-use crate::json::{JsonKind, Raw, Text, write};
+use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::{Method, code};
 use crate::service::context::{HandlerError, HandlerFailure, RequestContext, ToolError};
-use crate::sink::{FullError, Writer};
+use crate::sink::Writer;
 
 /// A step of the path to a value.
 #[derive(Clone, Copy, Debug)]
@@ -366,25 +366,25 @@ impl<'a> ArgumentReader<'a> {
 
     /// Writes the error as a text for the model: piece by piece, so that a device need not format and has no copy.
     #[cold]
-    fn explain(&self, what: &str, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn explain(&self, what: &str, out: &mut Writer<'_>) {
         let shown = self.path.get(..self.steps.min(STEPS)).unwrap_or_default();
-        put(out, what)?;
+        put(out, what);
         if !shown.is_empty() {
-            put(out, if self.steps > STEPS { "`…" } else { "`" })?;
+            put(out, if self.steps > STEPS { "`…" } else { "`" });
             for (index, step) in shown.iter().rev().enumerate() {
                 match *step {
                     Step::Member(name) => {
-                        put(out, if index > 0 { "." } else { "" })?;
-                        write::escape(out, name)?;
+                        put(out, if index > 0 { "." } else { "" });
+                        out.escape(name);
                     }
                     Step::Item(item) => {
-                        put(out, "[")?;
-                        count(out, item)?;
-                        put(out, "]")?;
+                        put(out, "[");
+                        count(out, item);
+                        put(out, "]");
                     }
                 }
             }
-            put(out, "`: ")?;
+            put(out, "`: ");
         }
         match self.error {
             None => put(out, "a value has the wrong type"),
@@ -394,32 +394,32 @@ impl<'a> ArgumentReader<'a> {
 }
 
 /// Writes text without characters that need an escape.
-fn put(out: &mut Writer<'_>, text: &str) -> Result<(), FullError> {
+fn put(out: &mut Writer<'_>, text: &str) {
     out.put(text.as_bytes())
 }
 
-fn count(out: &mut Writer<'_>, count: usize) -> Result<(), FullError> {
-    write::unsigned(out, u64::try_from(count).unwrap_or(u64::MAX))
+fn count(out: &mut Writer<'_>, count: usize) {
+    out.unsigned(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
 /// Writes a name between two texts.
-fn named(out: &mut Writer<'_>, before: &str, name: &str, behind: &str) -> Result<(), FullError> {
-    put(out, before)?;
-    write::escape(out, name)?;
+fn named(out: &mut Writer<'_>, before: &str, name: &str, behind: &str) {
+    put(out, before);
+    out.escape(name);
     put(out, behind)
 }
 
 impl Bound {
-    fn write(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(self, out: &mut Writer<'_>) {
         match self {
-            Bound::Integer(value) => write::signed(out, value),
+            Bound::Integer(value) => out.signed(value),
             Bound::Text(text) => put(out, text),
         }
     }
 }
 
 impl ArgumentError<'_> {
-    fn explain(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn explain(self, out: &mut Writer<'_>) {
         match self {
             ArgumentError::Missing(name) => named(out, "missing member `", name, "`"),
             ArgumentError::Twice(name) => named(out, "member `", name, "` is there twice"),
@@ -428,49 +428,49 @@ impl ArgumentError<'_> {
             ArgumentError::Pattern(pattern) => named(out, "expected text that matches `", pattern, "`"),
             ArgumentError::Expected(what) => named(out, "expected ", what, ""),
             ArgumentError::Range { what, least, most } => {
-                named(out, "expected ", what, "")?;
+                named(out, "expected ", what, "");
                 match (least, most) {
                     (Some(least), Some(most)) => {
-                        put(out, " from ")?;
-                        least.write(out)?;
-                        put(out, " to ")?;
+                        put(out, " from ");
+                        least.write(out);
+                        put(out, " to ");
                         most.write(out)
                     }
                     (Some(least), None) => {
-                        put(out, " of at least ")?;
+                        put(out, " of at least ");
                         least.write(out)
                     }
                     (None, Some(most)) => {
-                        put(out, " of at most ")?;
+                        put(out, " of at most ");
                         most.write(out)
                     }
                     (None, None) => put(out, " that is not as large"),
                 }
             }
             ArgumentError::Length { what, least, most, unit } => {
-                named(out, "expected ", what, " of ")?;
+                named(out, "expected ", what, " of ");
                 match most {
                     Some(most) if least == most => {}
                     Some(_) if least > 0 => {
-                        count(out, least)?;
-                        put(out, " to ")?;
+                        count(out, least);
+                        put(out, " to ");
                     }
-                    Some(_) => put(out, "at most ")?,
-                    None => put(out, "at least ")?,
+                    Some(_) => put(out, "at most "),
+                    None => put(out, "at least "),
                 }
-                count(out, most.unwrap_or(least))?;
+                count(out, most.unwrap_or(least));
                 named(out, " ", unit, "")
             }
         }
     }
 }
 
-fn unknown(out: &mut Writer<'_>, what: &str, found: Text<'_>, expected: &str) -> Result<(), FullError> {
-    put(out, what)?;
+fn unknown(out: &mut Writer<'_>, what: &str, found: Text<'_>, expected: &str) {
+    put(out, what);
     if found.raw().len() <= FOUND_MAX {
-        put(out, " `")?;
-        out.put(found.raw())?;
-        put(out, "`")?;
+        put(out, " `");
+        out.put(found.raw());
+        put(out, "`");
     }
     named(out, ", expected one of ", expected, "")
 }
@@ -507,9 +507,9 @@ impl<'a> RequestContext<'a> {
         // The result that is written counts, not the error that is returned.
         let written = self.write_result(&mut |result, _| {
             let out = result.key("content");
-            put(out, "[{\"type\":\"text\",\"text\":\"")?;
-            reader.explain(what, out)?;
-            put(out, "\"}]")?;
+            put(out, "[{\"type\":\"text\",\"text\":\"");
+            reader.explain(what, out);
+            put(out, "\"}]");
             result.boolean("isError", true)
         });
         written.err().unwrap_or(WRONG)

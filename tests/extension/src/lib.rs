@@ -8,7 +8,6 @@ use mcp_sansio::server::{Caching, RpcError};
 use mcp_sansio::service::{
     Call, CustomRequest, Extension, ExtensionMethod, HandlerResult, InputError, InputRequest, Service, Tool, Topic,
 };
-use mcp_sansio::sink::FullError;
 
 /// The identifier of the extension.
 pub const ID: &str = "com.example/timers";
@@ -58,8 +57,8 @@ impl Default for Kitchen {
     }
 }
 
-fn write_timer(timer: &Timer, object: &mut Object<'_, '_>) -> Result<(), FullError> {
-    object.text("timer", timer.name)?;
+fn write_timer(timer: &Timer, object: &mut Object<'_, '_>) {
+    object.text("timer", timer.name);
     object.number("seconds", timer.seconds)
 }
 
@@ -127,9 +126,12 @@ fn boil(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
     call.result_as("com.example/timer", &mut |result| write_timer(egg, result))
 }
 
-fn tell(kitchen: &Kitchen, name: &str, params: &mut Object<'_, '_>) -> Result<(), FullError> {
+fn tell(kitchen: &Kitchen, name: &str, params: &mut Object<'_, '_>) {
     let timer = kitchen.timers.iter().find(|timer| timer.name == name);
-    write_timer(timer.ok_or(FullError::Never)?, params)
+    match timer {
+        Some(timer) => write_timer(timer, params),
+        None => params.fail(),
+    }
 }
 
 const TIMERS: Topic<Kitchen> = Topic::new("timers", "notifications/com.example/timer", tell)
@@ -142,9 +144,10 @@ const ANY: Topic<Kitchen> = Topic::new("anyTimer", "notifications/com.example/an
 /// The extension.
 pub const TIMER_EXTENSION: Extension<Kitchen> = Extension::new(ID)
     .settings(Raw::constant(r#"{"most":2}"#))
-    .capabilities(|capabilities, revision| match revision.is_modern() {
-        true => Ok(()),
-        false => capabilities.fixed("timers", "{}"),
+    .capabilities(|capabilities, revision| {
+        if !revision.is_modern() {
+            capabilities.fixed("timers", "{}");
+        }
     })
     .methods(&[
         ExtensionMethod::new("com.example/timers/get", get).target("timer"),

@@ -356,20 +356,20 @@ impl TaskFollower {
         let (id, questions) = (&self.handle.id, &mut self.questions);
         self.params = written(|out| {
             let mut params = Object::open(out);
-            params.text("taskId", id)?;
+            params.text("taskId", id);
             if sent == Sent::Update {
                 let out = params.key("inputResponses");
                 let mut before: &[u8] = b"{";
                 for question in questions {
                     let Some(answer) = &question.answer else { continue };
-                    out.put(before)?;
-                    write::string(out, &question.key)?;
-                    out.put(b":")?;
-                    out.put(answer)?;
+                    out.put(before);
+                    out.string(&question.key);
+                    out.put(b":");
+                    out.put(answer);
                     question.is_sent = true;
                     before = b",";
                 }
-                out.put(b"}")?;
+                out.put(b"}");
             }
             params.close()
         })?;
@@ -430,8 +430,8 @@ impl TaskFollower {
             (Some(Sent::Result), _) => {
                 let error = written(|out| {
                     let mut error = Object::open(out);
-                    write::signed(error.key("code"), code.into())?;
-                    error.text("message", message)?;
+                    error.key("code").write(|out| write::signed(out, code.into()));
+                    error.text("message", message);
                     error.close()
                 });
                 let error = error.as_deref().ok().and_then(|error| Raw::parse(error).ok());

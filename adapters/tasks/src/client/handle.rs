@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 use mcp_sansio::FullError;
 use mcp_sansio::client::views::{View, ViewError};
-use mcp_sansio::json::{JsonKind, Object, Raw, write};
+use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{LineSink, MessageKind, Writer, whole};
@@ -18,7 +18,7 @@ use super::task::DetailedTask;
 const LEGACY: &str = "2025-11-25";
 
 /// Writes JSON into memory.
-pub(crate) fn written(write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>) -> Result<Vec<u8>, FullError> {
+pub(crate) fn written(write: impl FnOnce(&mut Writer<'_>)) -> Result<Vec<u8>, FullError> {
     let mut out = LineSink::new(Vec::new());
     whole(&mut out, MessageKind::Request, write)?;
     let mut bytes = out.into_inner();
@@ -94,20 +94,22 @@ impl TaskHandle {
         self.poll_interval
     }
 
-    fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write(&self, out: &mut Writer<'_>) {
         let mut object = Object::open(out);
-        object.text("taskId", &self.id)?;
-        object.text_if("revision", self.is_legacy.then_some(LEGACY))?;
+        object.text("taskId", &self.id);
+        object.text_if("revision", self.is_legacy.then_some(LEGACY));
         for (name, time) in [("ttlMs", self.ttl), ("pollIntervalMs", self.poll_interval)] {
-            time.map_or(Ok(()), |time| object.number(name, time))?;
+            if let Some(time) = time {
+                object.number(name, time);
+            }
         }
         if !self.answered.is_empty() {
             let out = object.key("answered");
             for (index, key) in self.answered.iter().enumerate() {
-                out.put(if index == 0 { b"[" } else { b"," })?;
-                write::string(out, key)?;
+                out.put(if index == 0 { b"[" } else { b"," });
+                out.string(key);
             }
-            out.put(b"]")?;
+            out.put(b"]");
         }
         object.close()
     }

@@ -79,7 +79,7 @@ fn converse(dice: &mut Dice) {
                 };
                 let gives_up = dice.below(9) == 0;
                 let _ = mcp_sansio::sink::whole(&mut remote, kind, |out| {
-                    if gives_up { Err(FullError::Never) } else { out.put(message.as_bytes()) }
+                    if gives_up { out.fail(FullError::Never) } else { out.put(message.as_bytes()) }
                 });
             }
             6..12 => drop(remote.next_event()),

@@ -5,7 +5,7 @@ use super::*;
 const OLD: &str = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
 
 fn result(out: &mut dyn Out, text: &str) -> Result<(), FullError> {
-    whole(out, MessageKind::Result, |out| text.as_bytes().chunks(3).try_for_each(|part| out.put(part)))
+    whole(out, MessageKind::Result, |out| text.as_bytes().chunks(3).for_each(|part| out.put(part)))
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn events_are_the_same_however_they_are_put_and_sent() {
             let id = number.to_string();
             let mut out = EventOut::new(connection.answer(), SseEvent::new().id(&id));
             whole(&mut out, MessageKind::Notification, |out| {
-                text.as_bytes().chunks(step).try_for_each(|part| out.put(part))
+                text.as_bytes().chunks(step).for_each(|part| out.put(part))
             })
             .unwrap();
             let mark = out.mark();
