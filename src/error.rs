@@ -128,7 +128,7 @@ impl<'e> RpcError<'e> {
 
     /// Makes -32603, sent in place of a reply that does not fit.
     pub(crate) const fn too_large() -> Self {
-        RpcError::internal("The reply is larger than the output buffer")
+        RpcError::internal("The answer is larger than the output buffer")
     }
 
     /// Makes the error for an unknown resource, with `data.uri`: -32002 up to 2025-11-25, then -32602. See
@@ -296,7 +296,7 @@ pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &RpcError<'
     let kind = if failure.refuses { MessageKind::Refusal(failure.code) } else { MessageKind::Error(failure.code) };
     match whole(out, kind, |out| write_response(out, id, failure)) {
         Err(FullError::Never) => {
-            let short = RpcError::new(failure.code, "The answer is larger than the output buffer");
+            let short = RpcError { code: failure.code, ..RpcError::too_large() };
             whole(out, kind, |out| write_response(out, id, &short))
         }
         done => done,

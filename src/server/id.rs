@@ -112,6 +112,7 @@ impl Tokens {
 
 /// Returns a number that no server has.
 #[cfg(target_has_atomic = "32")]
+#[inline(never)]
 fn next_number() -> NonZeroU32 {
     use core::sync::atomic::{AtomicU32, Ordering};
     static LAST: AtomicU32 = AtomicU32::new(0);
