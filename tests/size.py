@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20230,
+    "code lines, core": 20231,
     "code lines, http": 12973,
-    "code lines, published": 56515,
+    "code lines, published": 56508,
     "public functions": 1960,
     "public types": 418,
-    "feature entries": 54,
+    "feature entries": 55,
     "cfgs": 761,
-    "tracked files": 2204,
-    "words for users": 40288,
+    "tracked files": 2195,
+    "words for users": 40271,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
@@ -68,7 +68,7 @@ def lines(text):
 
 def measure():
     """The numbers of the table, those of each package, and those of each file."""
-    packages = [ROOT, *sorted(ROOT.glob("adapters/*/"))]
+    packages = [ROOT, *sorted(manifest.parent for manifest in ROOT.glob("adapters/*/Cargo.toml"))]
     files, table, features, cfgs = {}, {}, 0, 0
     for package in packages:
         name = "core" if package == ROOT else package.name

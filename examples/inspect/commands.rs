@@ -7,8 +7,8 @@ use mcp_sansio::client::{Request, SendError, SubscriptionFilter};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapabilities, ServerCapability, code};
 use mcp_sansio_blocking::client::{ClientError, OwnedResult, ServerError};
+use mcp_sansio_extensions::tasks::client::TaskEnd;
 use mcp_sansio_host::schema::{SchemaLimits, check};
-use mcp_sansio_tasks::client::TaskEnd;
 
 use crate::args::{Command, Options, Target};
 use crate::arguments::{are_pairs, build, listed, meant};

@@ -34,7 +34,7 @@ use mcp_sansio::client::{ClientInfo, ErrorObject, TransportError};
 use mcp_sansio::protocol::{ClientCapability, code};
 use mcp_sansio::revision::Revisions;
 use mcp_sansio_blocking::client::{ClientError, ServerError};
-use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, TaskEnd};
+use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, TaskEnd};
 
 use args::{Command, Options, Parsed, Target};
 use commands::{Run, Trouble};

@@ -19,8 +19,8 @@ use mcp_sansio_blocking::client::{
     Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, Http, HttpOptions, OwnedResult,
     PageLimits, Stderr, Trace, Transport, TransportState,
 };
+use mcp_sansio_extensions::tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 use mcp_sansio_host::PageCursor;
-use mcp_sansio_tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 
 use crate::args::{Options, Target};
 use crate::ask::{Asker, Console, Said};

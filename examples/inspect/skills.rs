@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use mcp_sansio::client::Request;
 use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::client::OwnedResult;
-use mcp_sansio_skills::{ActiveSkill, Skill, SkillError, SkillLimits, SkillsCapability, SkillsPage, capability};
+use mcp_sansio_extensions::skills::{
+    ActiveSkill, Skill, SkillError, SkillLimits, SkillsCapability, SkillsPage, capability,
+};
 
 use crate::arguments::{listed, meant};
 use crate::commands::{Done, Run, Trouble};

@@ -6,8 +6,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Method, ServerCapability};
 use mcp_sansio::revision::Revision;
 use mcp_sansio_blocking::client::{OwnedResult, ServerHello};
-use mcp_sansio_tasks::TaskStatus;
-use mcp_sansio_tasks::client::{DetailedTask, FollowLimits, TaskEnd, TaskFollower, TaskHandle};
+use mcp_sansio_extensions::tasks::TaskStatus;
+use mcp_sansio_extensions::tasks::client::{DetailedTask, FollowLimits, TaskEnd, TaskFollower, TaskHandle};
 
 use crate::commands::{Done, Run, Trouble};
 use crate::json::{array, compact, quote};

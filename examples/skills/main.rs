@@ -1,7 +1,7 @@
 //! A server with skills: their files are in the program. Run it as `skills` or `skills http PORT`.
 use mcp_sansio::service::{Extension, Resource, ResourceTemplate, Service};
 use mcp_sansio_blocking::{http::HttpServer, serve_stdio};
-use mcp_sansio_skills::server::{self, ServeSkills, ServedSkill, SkillFile};
+use mcp_sansio_extensions::skills::server::{self, ServeSkills, ServedSkill, SkillFile};
 
 struct Plant;
 

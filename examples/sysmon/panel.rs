@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use mcp_sansio::service::{Call, Extension, HandlerResult, Resource, Tool, ToolAnnotations};
-use mcp_sansio_apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
+use mcp_sansio_extensions::apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
 use serde::Serialize;
 
 use crate::Monitor;
@@ -25,7 +25,7 @@ pub(crate) const TOOL: Tool<Monitor> = Tool::new(
 pub(crate) const RESOURCE: Resource<Monitor> =
     PANEL.resource(|_, read| PANEL.read(read)).title("Panel").description("The live panel of the tool overview");
 
-pub(crate) static EXTENSIONS: [Extension<Monitor>; 1] = [mcp_sansio_apps::extension()];
+pub(crate) static EXTENSIONS: [Extension<Monitor>; 1] = [mcp_sansio_extensions::apps::extension()];
 
 /// The shortest time over which the load of the processors is measured: shorter ones say little.
 const LEAST: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle, TaskStep};
+use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle, TaskStep};
 use serde_json::{Value, json};
 
 const ID: &str = "a task";

@@ -6,8 +6,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, RespondError, RpcError, Server};
 use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, MessageSource, Service, Tool};
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_tasks::{HasTasks, TaskError, TaskOptions, TaskStatus, TaskSupport, TaskToken, Tasks};
-use mcp_sansio_tasks::{begin, complete, extension, task_support};
+use mcp_sansio_extensions::tasks::{HasTasks, TaskError, TaskOptions, TaskStatus, TaskSupport, TaskToken, Tasks};
+use mcp_sansio_extensions::tasks::{begin, complete, extension, task_support};
 use serde_json::{Value, json};
 
 use crate::tasks::lines;

@@ -11,8 +11,8 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::RpcError;
 use mcp_sansio::service::ContentBlock;
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_tasks::receiver::{Received, Receiver};
-use mcp_sansio_tasks::{TaskError, TaskOptions, TaskStatus, TaskToken, Tasks};
+use mcp_sansio_extensions::tasks::receiver::{Received, Receiver};
+use mcp_sansio_extensions::tasks::{TaskError, TaskOptions, TaskStatus, TaskToken, Tasks};
 use serde_json::{Value, json};
 
 const SLOTS: usize = 4;

@@ -1,10 +1,10 @@
 //! Skills from a server that may send anything: entries, front matter, files and references.
 
 use mcp_sansio::json::Raw;
-use mcp_sansio_skills::digest::Digest;
-use mcp_sansio_skills::front_matter::{FrontMatter, split};
-use mcp_sansio_skills::uri::SkillUri;
-use mcp_sansio_skills::{ActiveSkill, Catalog, Refreshed, Skill, SkillId, SkillLimits, SkillsPage};
+use mcp_sansio_extensions::skills::digest::Digest;
+use mcp_sansio_extensions::skills::front_matter::{FrontMatter, split};
+use mcp_sansio_extensions::skills::uri::SkillUri;
+use mcp_sansio_extensions::skills::{ActiveSkill, Catalog, Refreshed, Skill, SkillId, SkillLimits, SkillsPage};
 
 use crate::arguments::base64;
 

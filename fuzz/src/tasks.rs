@@ -6,11 +6,11 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, RpcError, Server, ServerChange};
 use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, MessageSource, Service, Tool};
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_tasks::{HasTasks, TaskError, TaskOptions, TaskStatus, TaskToken, Tasks};
-use mcp_sansio_tasks::{begin, complete, extension};
+use mcp_sansio_extensions::tasks::{HasTasks, TaskError, TaskOptions, TaskStatus, TaskToken, Tasks};
+use mcp_sansio_extensions::tasks::{begin, complete, extension};
 use serde_json::{Value, json};
 
-const ID: &str = mcp_sansio_tasks::ID;
+const ID: &str = mcp_sansio_extensions::tasks::ID;
 const SLOTS: usize = 4;
 const USERS: [Option<&str>; 3] = [None, Some("ann"), Some("bob")];
 const KEYS: [&str; 5] = ["a", "b", "c", "a key that is longer than the others", ""];

@@ -100,7 +100,7 @@ impl<'t> ClientInfo<'t> {
     /// Declares that requests of a capability may be [tasks] (`tasks.requests`, 2025-11-25): sampling, or elicitation in both
     /// modes. Also declares the capability. The application then answers these requests at once with a task
     /// if they [have `task`](super::Client::task_of), and the requests about its tasks:
-    /// [`GetTask`](super::ServerRequestKind::GetTask) and the following kinds. `mcp_sansio_tasks::receiver` does so.
+    /// [`GetTask`](super::ServerRequestKind::GetTask) and the following kinds. `mcp_sansio_extensions::tasks::receiver` does so.
     ///
     /// [tasks]: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#client-capabilities
     #[must_use]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tasks: the clients of two SDKs (2025-11-25), of ext-tasks (both revisions) and of rmcp (2026-07-28) drive the example `brew` of
-# adapters/tasks, over stdio and over HTTP (rmcp over stdio only); `inspect` drives servers of rmcp.
+# mcp_sansio_extensions::tasks, over stdio and over HTTP (rmcp over stdio only); `inspect` drives servers of rmcp.
 # Then tasks of a client of 2025-11-25: the example `later` answers questions of server-everything later.
 # INSPECT and RMCP name the programs; without them cargo builds them.
 set -euo pipefail
@@ -8,7 +8,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 "$here/install.sh"
-(cd "$root" && cargo build --quiet -p mcp-sansio-tasks --example brew --example later)
+(cd "$root" && cargo build --quiet --example brew --example later)
 if [ -z "${INSPECT:-}" ]; then
     (cd "$root" && cargo build --quiet --release --example inspect)
     INSPECT="$CARGO_TARGET_DIR/release/examples/inspect"

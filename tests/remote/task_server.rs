@@ -4,7 +4,9 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, Service, Tool};
-use mcp_sansio_tasks::{HasTasks, TaskId, TaskOptions, TaskSlot, TaskToken, Tasks, begin, complete, extension};
+use mcp_sansio_extensions::tasks::{
+    HasTasks, TaskId, TaskOptions, TaskSlot, TaskToken, Tasks, begin, complete, extension,
+};
 
 pub struct World {
     tasks: Tasks<'static>,

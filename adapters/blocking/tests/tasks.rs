@@ -13,8 +13,10 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio_blocking::client::{Child, Client, ClientError, Direction, Ignore, Transport};
-use mcp_sansio_tasks::TaskStatus;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
+use mcp_sansio_extensions::tasks::TaskStatus;
+use mcp_sansio_extensions::tasks::client::{
+    DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle,
+};
 use task_server::{World, service};
 
 static PROFILE: ClientInfo<'static> =

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcp_sansio::server::RpcError;
+use mcp_sansio_extensions::tasks::{LastStates, TaskLookUp, Tasks};
 use mcp_sansio_host::LateSender;
-use mcp_sansio_tasks::{LastStates, TaskLookUp, Tasks};
 
 use crate::shared::{Command, Kept, Shared};
 
@@ -16,7 +16,7 @@ const AWAY: RpcError<'static> = RpcError::internal("The process of the task cann
 ///
 /// ```
 /// use mcp_sansio_fleet::FleetTasks;
-/// use mcp_sansio_tasks::{HasTasks, LastStates, Tasks};
+/// use mcp_sansio_extensions::tasks::{HasTasks, LastStates, Tasks};
 ///
 /// struct Printer {
 ///     tasks: Tasks<'static>,

@@ -263,7 +263,7 @@ impl HttpOptions {
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
         #[cfg(feature = "tasks")]
         if self.config.names.is_empty() {
-            self.config = self.config.names(mcp_sansio_tasks::NAMES);
+            self.config = self.config.names(mcp_sansio_extensions::tasks::NAMES);
         }
         let remote = HttpTransport::growing_up_to(url, self.config, connections, self.options.message_limit());
         let mut remote = remote.map_err(|error| ClientError::Url(format!("{}: {error}", Redacted(url))))?;

@@ -3,7 +3,7 @@
 use mcp_sansio::client::{Client, SendError, TransportError};
 use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::server::Millis;
-use mcp_sansio_tasks::client::TaskFollower;
+use mcp_sansio_extensions::tasks::client::TaskFollower;
 
 use crate::{ClientError, OwnedResult};
 
@@ -85,7 +85,9 @@ impl TaskNotice {
 mod tests {
     use mcp_sansio::client::ClientInfo;
     use mcp_sansio::revision::Revision;
-    use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskHandle, TaskStep};
+    use mcp_sansio_extensions::tasks::client::{
+        DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskHandle, TaskStep,
+    };
 
     use super::*;
     use crate::ServerError;

@@ -13,10 +13,12 @@ use mcp_sansio::client::{ClientInfo, Request, SendError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
+use mcp_sansio_extensions::tasks::TaskStatus;
+use mcp_sansio_extensions::tasks::client::{
+    DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle,
+};
 use mcp_sansio_smol::Serve;
 use mcp_sansio_smol::client::{Child, Client, ClientError, Ignore, Transport};
-use mcp_sansio_tasks::TaskStatus;
-use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, RESULT_TYPES, TaskEnd, TaskEvent, TaskFollower, TaskHandle};
 use smol::{Timer, future};
 use task_server::{World, service};
 

@@ -12,8 +12,8 @@ use std::thread;
 use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
+use mcp_sansio_extensions::tasks::Tasks;
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
-use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 const ROLES: [&str; 5] = ["server", "client", "both", "host", "authorization server"];
 const STRENGTHS: [&str; 4] = ["MUST", "SHOULD", "SHALL", "REQUIRED"];
 /// The side of a test, by the first of these parts that its path has. All others are of the server's side.
-const SIDES: [(&str, &str); 12] = [
+const SIDES: [(&str, &str); 13] = [
     ("/both/", "both"),
     ("/http_remote.rs", "both"),
     ("src/trace_context.rs", "both"),
-    ("tasks/src/machine.rs", "both"),
+    ("src/tasks/machine.rs", "both"),
     ("/resource_server.rs", "server"),
     ("/client", "client"),
+    ("/tasks_client.rs", "client"),
     ("/auth/", "client"),
     ("/host/", "client"),
     ("/inspect/", "client"),
     ("/child.rs", "client"),
-    ("/receiver.rs", "client"),
+    ("receiver.rs", "client"),
     ("/remote.rs", "client"),
 ];
 /// Folders with tests that may carry a reference.

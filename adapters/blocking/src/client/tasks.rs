@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::{ClientHandler, PendingId, SendError};
+use mcp_sansio_extensions::tasks::client::{TaskEvent, TaskFollower, TaskStep};
 use mcp_sansio_host::{TaskNotice, take_task_outcome};
-use mcp_sansio_tasks::client::{TaskEvent, TaskFollower, TaskStep};
 
 use super::{Client, ClientError, Transport};
 
@@ -14,9 +14,9 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Requests of the server go to the handler meanwhile. The questions of a task of 2025-11-25 are such requests.
     ///
     /// A `notifications/tasks` about the task counts as a poll: to get them, [listen](Client::listen) to the topic `taskIds` with
-    /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_tasks::client::FollowLimits::poll_interval).
+    /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_extensions::tasks::client::FollowLimits::poll_interval).
     ///
-    /// The profile must [declare](mcp_sansio_tasks::client::DECLARATION) tasks.
+    /// The profile must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
     ///
     /// ```no_run
     /// # use std::process::Command;
@@ -24,7 +24,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # use mcp_sansio::client::{ClientInfo, Request};
     /// # use mcp_sansio::client::result::ClientResult;
     /// # use mcp_sansio_blocking::client::{Child, Client, Ignore};
-    /// use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
+    /// use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
     ///
     /// let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
     /// let mut client = Client::new(Child::spawn(Command::new("builder"), &profile)?, Ignore);

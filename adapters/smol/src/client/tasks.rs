@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 
 use async_io::Timer;
 use mcp_sansio::client::SendError;
+use mcp_sansio_extensions::tasks::client::{TaskEvent, TaskFollower, TaskStep};
 use mcp_sansio_host::{TaskNotice, take_task_outcome};
-use mcp_sansio_tasks::client::{TaskEvent, TaskFollower, TaskStep};
 
 use super::book::Followed;
 use super::state::State;
@@ -25,15 +25,15 @@ impl Client {
     /// continues.
     ///
     /// A `notifications/tasks` about the task counts as a poll: to get them, [listen](Client::listen) to the topic `taskIds` with
-    /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_tasks::client::FollowLimits::poll_interval).
+    /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_extensions::tasks::client::FollowLimits::poll_interval).
     ///
-    /// The profile must [declare](mcp_sansio_tasks::client::DECLARATION) tasks.
+    /// The profile must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
     ///
     /// ```no_run
     /// # use mcp_sansio::client::{ClientInfo, Request};
     /// # use mcp_sansio::client::result::ClientResult;
     /// # use mcp_sansio_smol::client::Client;
-    /// use mcp_sansio_tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
+    /// use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
     ///
     /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
     ///
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::client::{Ignore, StreamTransport};
     use mcp_sansio::client::ClientInfo;
-    use mcp_sansio_tasks::client::{FollowLimits, TaskEnd, TaskHandle};
+    use mcp_sansio_extensions::tasks::client::{FollowLimits, TaskEnd, TaskHandle};
 
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 

@@ -9,7 +9,7 @@ use mcp_sansio::service::{
     Call, Complete, Extension, GetPrompt, HandlerResult, Prompt, PromptArgument, ReadResource, Resource, Service,
     SourceError, Tool, ToolAnnotations,
 };
-use mcp_sansio_apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
+use mcp_sansio_extensions::apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
 use serde::Deserialize;
 
 use crate::random::Random;
@@ -64,7 +64,7 @@ const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world
 const SETS: ToolAnnotations =
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
-static EXTENSIONS: [Extension<State>; 2] = [mcp_sansio_apps::extension(), manual::EXTENSION];
+static EXTENSIONS: [Extension<State>; 2] = [mcp_sansio_extensions::apps::extension(), manual::EXTENSION];
 
 /// The panel: longer than any buffer of the board, sent in windows.
 static PANEL: Page = Page::new("ui://board/panel", "panel", include_str!("panel.html"))

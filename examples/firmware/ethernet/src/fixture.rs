@@ -4,7 +4,7 @@ use board::{Adc, Led, Static};
 use mcp_sansio::server::Millis;
 pub(crate) use mcp_sansio_conformance_fixture::SERVICE;
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes};
-use mcp_sansio_tasks::{TaskSlot, Tasks};
+use mcp_sansio_extensions::tasks::{TaskSlot, Tasks};
 
 use crate::random::Random;
 use crate::{App, Endpoint};

@@ -1,7 +1,7 @@
 //! The manual of the board as a skill: its files are constants in flash, with their digests.
 
 use mcp_sansio::service::{Extension, Resource, ResourceTemplate};
-use mcp_sansio_skills::server::{self, ServeSkills, ServedSkill, SkillFile};
+use mcp_sansio_extensions::skills::server::{self, ServeSkills, ServedSkill, SkillFile};
 
 use crate::device::State;
 use crate::memory::BODY;

@@ -2,7 +2,7 @@
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::service::{Call, Extension, HandlerResult, Resource, Tool};
-use mcp_sansio_apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
+use mcp_sansio_extensions::apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
 
 use crate::Device;
 use crate::tools::RAW_TABLE;
@@ -22,7 +22,7 @@ pub static TOOLS: [Tool<Device>; 6] = {
 pub static RESOURCES: [Resource<Device>; 1] = [PAGE.resource(|_, read| PAGE.read(read))];
 
 /// The extension.
-pub static EXTENSIONS: [Extension<Device>; 1] = [mcp_sansio_apps::extension()];
+pub static EXTENSIONS: [Extension<Device>; 1] = [mcp_sansio_extensions::apps::extension()];
 
 fn show(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     if can_show(call) {

@@ -1,7 +1,7 @@
 //! A skill of one file.
 
 use mcp_sansio::service::{Extension, Resource, ResourceTemplate};
-use mcp_sansio_skills::server::{self, ServeSkills, ServedSkill, SkillFile};
+use mcp_sansio_extensions::skills::server::{self, ServeSkills, ServedSkill, SkillFile};
 
 use crate::Device;
 

@@ -4,7 +4,7 @@ use board::Static;
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, Service, Tool};
-use mcp_sansio_tasks::{HasTasks, TaskOptions, TaskSlot, TaskToken, Tasks, begin, complete, extension};
+use mcp_sansio_extensions::tasks::{HasTasks, TaskOptions, TaskSlot, TaskToken, Tasks, begin, complete, extension};
 
 use crate::tools::RAW_TABLE;
 use crate::{Device, Session};

@@ -4,7 +4,7 @@ use mcp_sansio::client::views::{ListPromptsResult, ListResourcesResult, ListTool
 use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio_skills::{SkillsCapability, capability};
+use mcp_sansio_extensions::skills::{SkillsCapability, capability};
 use mcp_sansio_smol::client::{AuthorizationOptions, Client, ClientError, Http, HttpOptions, OwnedResult};
 
 use crate::user::User;

@@ -19,7 +19,7 @@ use mcp_sansio::protocol::{ClientCapability, ServerCapability};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::{Client, ClientError, ClientOptions, Http, HttpOptions, OwnedResult};
 
-use mcp_sansio_skills::{SkillsCapability, capability};
+use mcp_sansio_extensions::skills::{SkillsCapability, capability};
 use user::User;
 
 /// The suites wait for ever for a client that does not end, so it ends by itself.

@@ -1,7 +1,7 @@
 //! A host with skills. It loads a skill only when it is to use it, and only what it can verify.
 
 use mcp_sansio_blocking::client::OwnedResult;
-use mcp_sansio_skills::{ActiveSkill, Skill, SkillError, SkillLimits, SkillsPage};
+use mcp_sansio_extensions::skills::{ActiveSkill, Skill, SkillError, SkillLimits, SkillsPage};
 
 /// The scenario in which no skill is asked for.
 const UNUSED: &str = "sep-2640-client-no-prefetch";
