@@ -182,7 +182,7 @@ pub(crate) fn lead_group(command: &mut std::process::Command) {
     let _ = command;
 }
 
-/// Sends the signal of a step to the process group that the process `id` [leads](lead_group); does nothing on systems other than
+/// Sends the signal of a step to the process group that the process `id` leads; does nothing on systems other than
 /// Unix. The caller must not have waited for the process yet: after that, its id may belong to another process.
 pub fn signal_group(id: u32, step: StopSignal) {
     #[cfg(unix)]

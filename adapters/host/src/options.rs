@@ -82,7 +82,7 @@ impl ClientOptions {
     }
 
     /// Returns the limit of an incoming message, in bytes.
-    #[must_use]
+    #[cfg(any(feature = "child", feature = "http"))]
     pub(crate) const fn message_limit(&self) -> usize {
         self.message
     }

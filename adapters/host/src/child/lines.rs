@@ -123,7 +123,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     }
 
     /// Notes that the writer has failed, and drops what is pending. The server may still send its
-    /// [last words](LineSession::last_words).
+    /// last words, for a limited time.
     pub fn writer_failed(&mut self) {
         self.broke.get_or_insert(self.now);
         let pending = self.pending_len();

@@ -326,7 +326,7 @@ impl Client {
     /// # let _ = |client: Client| smol::spawn(three_times(client, String::new()));
     /// ```
     ///
-    /// The future ends with any [`ClientError`]; with [`ClientError::Lost`] and [`TransportError::TimedOut`] if there is no result in the
+    /// The future ends with any [`ClientError`]; with [`ClientError::Lost`] and [`TransportError::TimedOut`](mcp_sansio::client::TransportError::TimedOut) if there is no result in the
     /// time of the request, or else in the time of the [`ClientOptions`](ClientOptions::timeout).
     // By value: with a reference, the future of a caller would borrow the request across `.await` and not be `Send`.
     pub fn request(&self, request: Request<'_>) -> PendingResponse {
@@ -373,7 +373,7 @@ impl Client {
     /// Returns the tools that the client left out of the last list, with the reasons. Over HTTP it leaves out tools
     /// with invalid `x-mcp-header` annotations (2026-07-28): [`request`](Client::request) and
     /// [`pages`](Client::pages) of [`Request::list_tools`] come without them, and calls of them fail with
-    /// [`TransportError::Excluded`]. The first page of the next list clears it. Applications should log these tools.
+    /// [`TransportError::Excluded`](mcp_sansio::client::TransportError::Excluded). The first page of the next list clears it. Applications should log these tools.
     #[must_use]
     pub fn excluded(&self) -> Vec<ExcludedTool> {
         self.with(|state| state.transport.as_ref().map(|transport| transport.state().excluded()).unwrap_or_default())
