@@ -11,9 +11,9 @@ use crate::json::object::{Object, array};
 use crate::json::{JsonKind, Raw, Text};
 use crate::revision::Since;
 use crate::server::{Caching, RpcError};
+use crate::sink::Writer;
 #[cfg(feature = "serde")]
-use crate::sink::Sink;
-use crate::sink::{FullError, Writer};
+use crate::sink::{FullError, Sink};
 
 /// The error of a [source](super::Tool::source) that cannot give the rest of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

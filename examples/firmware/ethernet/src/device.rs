@@ -231,19 +231,19 @@ fn show_board(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     }
     call.result_as("complete", &mut |result| {
         let out = result.key("content");
-        out.put(b"[")?;
+        out.put(b"[");
         let mut text = Object::open(out);
-        text.fixed("type", "\"text\"")?;
-        text.shown("text", &words)?;
-        text.close()?;
-        out.put(b"]")?;
+        text.fixed("type", "\"text\"");
+        text.shown("text", &words);
+        text.close();
+        out.put(b"]");
         let mut seen = Object::open(result.key("structuredContent"));
-        decimal(seen.key("celsius"), celsius)?;
-        seen.boolean("led", is_on)?;
-        seen.number("up_seconds", seconds)?;
-        seen.number("stack_used", board::stack::used() as u64)?;
-        seen.number("stack_size", board::stack::size() as u64)?;
-        seen.close()
+        seen.key("celsius").write(|out| decimal(out, celsius));
+        seen.boolean("led", is_on);
+        seen.number("up_seconds", seconds);
+        seen.number("stack_used", board::stack::used() as u64);
+        seen.number("stack_size", board::stack::size() as u64);
+        seen.close();
     })
 }
 
