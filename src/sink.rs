@@ -437,7 +437,7 @@ pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> Re
 /// ```
 ///
 /// The writer leaves out a piece that does not fit, and [`whole`] then takes the message back and returns the
-/// error: no piece is checked by itself.
+/// error, so `write` does not check each piece.
 pub struct Writer<'o> {
     out: &'o mut dyn Out,
     /// An error as soon as a piece did not fit.

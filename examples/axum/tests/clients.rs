@@ -2,59 +2,36 @@
 
 #[path = "../../../tests/remote/ending.rs"]
 mod ending;
+#[path = "../../../tests/remote/revisions.rs"]
+mod revisions;
+#[path = "../../../tests/remote/running.rs"]
+mod running;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, Request};
+use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::service::{Call, Service, Tool};
 use mcp_sansio_blocking::client::{Client, Http, Ignore};
 use mcp_sansio_tower::{EndpointConfig, Mcp, MountOptions};
+use running::{Running, raw};
 
 const PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill().and_then(|()| self.0.wait());
-    }
-}
-
-impl Running {
-    /// Starts the example; returns its address too.
-    fn start() -> (Self, SocketAddr) {
-        let program = env!("CARGO_BIN_EXE_mcp-sansio-axum-example");
-        let mut child = Command::new(program).arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        let running = Running(child);
-        let address = said.trim().strip_prefix("serving at http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
-        (running, address.parse().unwrap())
-    }
-}
-
-/// Sends a request and returns all that comes.
-fn raw(address: SocketAddr, request: &str) -> String {
-    let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    socket.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    answer
+fn start() -> (Running, SocketAddr) {
+    Running::start(env!("CARGO_BIN_EXE_mcp-sansio-axum-example"))
 }
 
 /// A call of the example takes 0.3 s. A client that has sent half of a head, and one that has sent nothing, are there too.
 #[test]
 fn a_half_closed_call_is_answered_while_the_program_ends() {
-    let (mut running, address) = Running::start();
+    let (mut running, address) = start();
     let _silent = TcpStream::connect(address).unwrap();
     let mut half = TcpStream::connect(address).unwrap();
     half.write_all(b"POST /mcp HT").unwrap();
@@ -69,20 +46,8 @@ fn a_half_closed_call_is_answered_while_the_program_ends() {
 
 #[test]
 fn axum_serves_clients_of_all_revisions() {
-    let (_running, address) = Running::start();
-    for revision in Revision::ALL {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let mut steps = 0;
-        let handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
-            steps += i32::from(matches!(event, ClientEvent::Progress { .. }));
-        };
-        let mut client = Client::new(Http::new(&format!("http://{address}/mcp"), &profile).unwrap(), handler);
-        assert_eq!(client.connect().unwrap().revision(), revision);
-        let answer = client.request(&Request::call("count").with_progress()).unwrap();
-        assert!(answer.as_str().contains("three"), "{answer:?}");
-        client.close();
-        assert_eq!(steps, 3, "{revision:?}");
-    }
+    let (_running, address) = start();
+    revisions::are_served(address);
     let page = raw(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("see /mcp"), "{page}");
     // Refused before its body has come.
@@ -94,7 +59,7 @@ fn axum_serves_clients_of_all_revisions() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_it_with_its_streams() {
-    let (mut running, address) = Running::start();
+    let (mut running, address) = start();
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket.write_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").unwrap();
@@ -122,7 +87,7 @@ fn an_interrupt_ends_it_with_its_streams() {
 /// Ctrl-C: the call in flight finishes, and axum returns.
 #[test]
 fn an_end_in_order() {
-    let (mut running, address) = Running::start();
+    let (mut running, address) = start();
     let begin = |method: &str, name: &str, params: &str| {
         let meta = r#""_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}"#);

@@ -2,19 +2,13 @@
 
 #[path = "../../../tests/remote/ending.rs"]
 mod ending;
+#[path = "../../../tests/remote/running.rs"]
+mod running;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().and_then(|()| self.0.wait()).unwrap();
-    }
-}
+use running::{Running, raw};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
     "capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
@@ -22,7 +16,7 @@ const COUNT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"
     "_meta":{"progressToken":1}}}"#;
 
 /// Sends one request on a new connection, and returns the whole answer.
-fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
+fn ask(address: SocketAddr, line: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     let request = format!(
         "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
@@ -31,38 +25,19 @@ fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
     raw(address, &request)
 }
 
-/// Sends bytes, and returns everything received until the connection is closed.
-fn raw(address: &str, request: &str) -> String {
-    let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    socket.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-/// Starts the example, and returns its address.
-fn start() -> (Running, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-sansio-hyper-example"))
-        .arg("127.0.0.1:0")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    let address = said.trim().strip_prefix("serving at http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
-    (Running(child), address.into())
+fn start() -> (Running, SocketAddr) {
+    Running::start(env!("CARGO_BIN_EXE_mcp-sansio-hyper-example"))
 }
 
 /// A call of the example takes 0.3 s. A client that has sent half of a head is there too.
 #[test]
 fn a_half_closed_call_is_answered_while_the_program_ends() {
     let (mut running, address) = start();
-    let mut half = TcpStream::connect(&address).unwrap();
+    let mut half = TcpStream::connect(address).unwrap();
     half.write_all(b"POST /mcp HT").unwrap();
-    let opened = ask(&address, "POST /mcp", "", INITIALIZE);
+    let opened = ask(address, "POST /mcp", "", INITIALIZE);
     let session = opened.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id: ")).unwrap();
-    let mut call = TcpStream::connect(&address).unwrap();
+    let mut call = TcpStream::connect(address).unwrap();
     let head = "Content-Type: application/json\r\nAccept: application/json, text/event-stream";
     let length = COUNT.len();
     write!(
@@ -77,8 +52,6 @@ fn a_half_closed_call_is_answered_while_the_program_ends() {
 #[test]
 fn hyper_serves_pages_answers_and_streams() {
     let (_running, address) = start();
-    let address = address.as_str();
-
     assert!(ask(address, "GET /", "", "").contains("see /mcp"));
     let opened = ask(address, "POST /mcp", "", INITIALIZE);
     assert!(opened.starts_with("HTTP/1.1 200") && opened.contains("\"name\":\"counter\""), "{opened}");

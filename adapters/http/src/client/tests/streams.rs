@@ -171,8 +171,8 @@ fn a_broken_stream_is_resumed() {
     });
 }
 
-/// Only tries without an event count. The waits between streams without a message grow all the same, whatever `retry` asks for; a
-/// message makes the next wait short again.
+/// Counts as tries only those without an event. The waits between streams without a message grow nevertheless, also against the
+/// field `retry` of the stream. A message makes the next wait short again.
 #[test]
 fn a_stream_that_brings_an_event_each_time_is_resumed_again_and_again() {
     for retry in [0, 1, 500] {

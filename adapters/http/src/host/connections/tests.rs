@@ -105,7 +105,7 @@ impl Client {
         self.wire.borrow_mut().received.extend(bytes.as_ref());
     }
 
-    /// Returns what has come since the last time.
+    /// Returns the bytes that the host has written to this socket since the last call.
     fn received(&self) -> String {
         String::from_utf8(take(&mut self.wire.borrow_mut().sent)).unwrap()
     }
