@@ -3,6 +3,8 @@
 use crate::json::{JsonKind, Raw, Text};
 use crate::revision::{Era, Revision, Since};
 use crate::search::SMALL;
+#[cfg(feature = "extensions")]
+use crate::search::same;
 
 // Fork: 460 bytes of flash (uart, tools only): the names packed, and the tables beside them.
 
@@ -195,6 +197,19 @@ impl Method {
         known.map_or(Method::Other, |facts| facts.0)
     }
 
+    /// Returns whether the protocol has a method with this name.
+    #[cfg(feature = "extensions")]
+    pub(crate) const fn has_name(name: &str) -> bool {
+        let mut rest: &[&str] = &METHOD_NAMES;
+        while let [known, behind @ ..] = rest {
+            if same(known, name) {
+                return true;
+            }
+            rest = behind;
+        }
+        false
+    }
+
     /// Returns its name in messages; empty for [`Method::Other`].
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -365,6 +380,14 @@ pub(crate) const LISTS: [(u8, &str, ServerCapability, &str); 3] = [
     (PROMPTS, "promptsListChanged", ServerCapability::PromptsChanged, "notifications/prompts/list_changed"),
     (RESOURCES, "resourcesListChanged", ServerCapability::ResourcesChanged, "notifications/resources/list_changed"),
 ];
+
+/// Returns whether the protocol has a member with this name in the filter of `subscriptions/listen`.
+#[cfg(feature = "extensions")]
+pub(crate) const fn is_filter_member(name: &str) -> bool {
+    let [tools, prompts, resources] = LISTS;
+    let is_list = same(tools.1, name) || same(prompts.1, name) || same(resources.1, name);
+    is_list || same("resourceSubscriptions", name)
+}
 
 /// A member name and the capability that it declares.
 type Named = (&'static str, ServerCapability);

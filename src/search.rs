@@ -25,3 +25,14 @@ pub(crate) fn find_of_two(one: u8, other: u8, bytes: &[u8]) -> Option<usize> {
 fn find_either(one: u8, other: u8, bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == one || *byte == other)
 }
+
+/// Compares two texts from the end: different names often begin alike.
+#[allow(clippy::indexing_slicing, reason = "bounded by the length; a const fn has no iterators")]
+pub(crate) const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut left = if a.len() == b.len() { a.len() } else { return false };
+    while left > 0 && a[left - 1] == b[left - 1] {
+        left -= 1;
+    }
+    left == 0
+}

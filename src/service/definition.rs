@@ -23,6 +23,7 @@ use crate::json::{Raw, constant, schema};
 #[cfg(feature = "extensions")]
 use crate::revision::Revisions;
 use crate::revision::{Revision, Since};
+use crate::search::same;
 use crate::server::Caching;
 use crate::sink::Writer;
 
@@ -833,17 +834,6 @@ pub const fn is_tool_name(name: &str) -> bool {
         rest = behind;
     }
     !name.is_empty() && name.len() <= 128
-}
-
-/// Compares two texts from the end: different names often begin alike.
-#[allow(clippy::indexing_slicing, reason = "bounded by the length; a const fn has no iterators")]
-const fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut left = if a.len() == b.len() { a.len() } else { return false };
-    while left > 0 && a[left - 1] == b[left - 1] {
-        left -= 1;
-    }
-    left == 0
 }
 
 /// Functions of the types of tables: whether all names or URIs are unique, and how an entry is shown.

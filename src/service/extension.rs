@@ -65,9 +65,10 @@ use super::linked::{HandlerInput, Route, Target};
 use super::requests::{Call, CustomRequest, ReadResource};
 use super::{DEFAULT_RESERVE, Service, ToolInfo};
 use crate::json::{JsonKind, Raw, object::Object};
-use crate::protocol::{ClientCapabilities, Method, code, meta};
+use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
 use crate::revision::{Revision, Revisions};
 use crate::rpc::{RequestMembers, begin};
+use crate::search::same;
 use crate::server::topics::{ListenTopics, TopicNews};
 use crate::server::{
     Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, TransportChecks,
@@ -79,6 +80,7 @@ use crate::sink::{MessageKind, Out, whole};
 #[must_use]
 pub struct Extension<S: 'static> {
     id: &'static str,
+    needs: &'static [&'static str],
     settings: Raw<'static>,
     accepts: fn(Raw<'_>) -> bool,
     capabilities: Option<WriteCapabilities>,
@@ -97,7 +99,14 @@ impl<S> Extension<S> {
     pub const fn new(id: &'static str) -> Self {
         assert!(crate::json::write::is_plain(id), "an identifier needs no escapes");
         let settings = Raw::constant("{}");
-        Extension { id, settings, accepts: |_| true, capabilities: None, methods: &[], topics: &[], check_call: None }
+        let (methods, topics): (&[ExtensionMethod<S>], &[Topic<S>]) = (&[], &[]);
+        Extension { id, needs: &[], settings, accepts: |_| true, capabilities: None, methods, topics, check_call: None }
+    }
+
+    /// Sets the identifiers of other extensions on which it depends: [`Service::extend`](super::Service::extend) refuses a table
+    /// without them. Default: none.
+    pub const fn needs(self, ids: &'static [&'static str]) -> Self {
+        Extension { needs: ids, ..self }
     }
 
     /// Sets the settings in `capabilities.extensions` (from 2026-07-28 on), a JSON object. Default: `{}`.
@@ -116,7 +125,7 @@ impl<S> Extension<S> {
         Extension { capabilities: Some(write), ..self }
     }
 
-    /// Sets the methods. Those of the protocol itself cannot be replaced. Default: none.
+    /// Sets the methods. Default: none.
     pub const fn methods(self, methods: &'static [ExtensionMethod<S>]) -> Self {
         Extension { methods, ..self }
     }
@@ -304,7 +313,22 @@ impl<S> Route<S> {
 impl<'t, S> Service<'t, S> {
     /// Sets the table of the [extensions](crate::service::extension) that the server offers. It declares each of them in
     /// `capabilities.extensions`, beside those of [`extensions`](Service::extensions).
+    ///
+    /// # Panics
+    /// In a constant: it does not compile. If the table was set before; if two extensions have the same identifier, two methods
+    /// the same name or two topics the same member; if one of these is the protocol's own; if an extension
+    /// [needs](Extension::needs) another one that is not in the table.
+    ///
+    /// ```compile_fail,E0080
+    /// use mcp_sansio::service::{Extension, Service};
+    ///
+    /// static EXTENSIONS: [Extension<()>; 1] = [Extension::new("com.example/map").needs(&["com.example/place"])];
+    /// const SERVICE: Service<'static, ()> = Service::new("guide", "1.0").extend(&EXTENSIONS);
+    /// # let _ = SERVICE;
+    /// ```
     pub const fn extend<const N: usize>(mut self, table: &'t [Extension<S>; N]) -> Self {
+        assert!(self.extension_table.is_empty(), "the extensions were set before: one table has them all");
+        check_table(table);
         self.about = self.about.declare(table);
         self.extension_table = table;
         // Extensions without methods do not link the code for them: 700 bytes of flash.
@@ -343,6 +367,57 @@ impl<'t, S> Service<'t, S> {
     fn topics(&self) -> impl Iterator<Item = (&'t Extension<S>, &'t Topic<S>)> {
         self.extension_table.iter().flat_map(|extension| extension.topics.iter().map(move |topic| (extension, topic)))
     }
+}
+
+/// Panics if a table of extensions names something twice, or something of the protocol, or lacks what one of them needs.
+const fn check_table<S>(table: &[Extension<S>]) {
+    let mut rest = table;
+    while let [extension, behind @ ..] = rest {
+        assert!(!has_id(behind, extension.id), "two extensions have the same identifier");
+        let mut needs = extension.needs;
+        while let [needed, others @ ..] = needs {
+            assert!(has_id(table, needed), "an extension needs another one that is not in the table");
+            needs = others;
+        }
+        let mut methods = extension.methods;
+        while let [method, others @ ..] = methods {
+            assert!(!Method::has_name(method.name), "an extension has a method of the protocol");
+            let again = has_method(others, method.name) || any_has_method(behind, method.name);
+            assert!(!again, "two extensions have the same method");
+            methods = others;
+        }
+        let mut topics = extension.topics;
+        while let [topic, others @ ..] = topics {
+            assert!(!is_filter_member(topic.member), "an extension has a topic of the protocol");
+            let again = has_topic(others, topic.member) || any_has_topic(behind, topic.member);
+            assert!(!again, "two extensions have the same topic");
+            topics = others;
+        }
+        rest = behind;
+    }
+}
+
+/// Constant functions that look for a text in a table.
+macro_rules! has {
+    ($($name:ident($table:ty, $wanted:ident): $entry:ident => $found:expr;)*) => { $(
+        const fn $name<S>(table: $table, $wanted: &str) -> bool {
+            let mut rest = table;
+            while let [$entry, behind @ ..] = rest {
+                if $found {
+                    return true;
+                }
+                rest = behind;
+            }
+            false
+        }
+    )* };
+}
+has! {
+    has_id(&[Extension<S>], id): extension => same(extension.id, id);
+    has_method(&[ExtensionMethod<S>], name): method => same(method.name, name);
+    has_topic(&[Topic<S>], member): topic => same(topic.member, member);
+    any_has_method(&[Extension<S>], name): extension => has_method(extension.methods, name);
+    any_has_topic(&[Extension<S>], member): extension => has_topic(extension.topics, member);
 }
 
 /// Finds the method that a request names. [`Target::index`] is 0 for [`Service::other`].

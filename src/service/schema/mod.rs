@@ -86,6 +86,7 @@ use super::{Call, Tool};
 use crate::json::Raw;
 #[cfg(doc)]
 use crate::json::Text;
+use crate::search::same;
 use crate::sink::{FullError, Sink};
 
 /// The arguments of a tool as a type. `#[derive(Arguments)]` implements it for structs with named fields, and for enums
@@ -689,17 +690,6 @@ pub const fn schema_text(bytes: &'static [u8]) -> &'static str {
         Ok(text) => text,
         Err(_) => panic!("a schema is UTF-8"),
     }
-}
-
-const fn same(one: &str, other: &str) -> bool {
-    let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
-    while let ([first, behind @ ..], [second, after @ ..]) = (one, other) {
-        if *first != *second {
-            return false;
-        }
-        (one, other) = (behind, after);
-    }
-    one.is_empty() && other.is_empty()
 }
 
 const fn position(names: &[&str], name: &str) -> Option<usize> {

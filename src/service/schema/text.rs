@@ -1,6 +1,7 @@
 //! Writes schemas as text, when the program is compiled.
 
-use super::{Kind, Limit, Property, TypeSchema, Variant, same};
+use super::{Kind, Limit, Property, TypeSchema, Variant};
+use crate::search::same;
 
 /// Writes a schema when the program is compiled; only counts what does not fit.
 pub(super) struct Pen<const N: usize> {
