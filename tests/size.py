@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20231,
+    "code lines, core": 20298,
     "code lines, http": 12973,
-    "code lines, published": 56508,
-    "public functions": 1960,
+    "code lines, published": 56575,
+    "public functions": 1961,
     "public types": 418,
     "feature entries": 55,
-    "cfgs": 762,
-    "tracked files": 2197,
-    "words for users": 40271,
+    "cfgs": 765,
+    "tracked files": 2198,
+    "words for users": 40299,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
