@@ -7,7 +7,7 @@ use crate::json::{Raw, Text, write};
 use crate::protocol::{ClientCapability, code};
 use crate::revision::{Era, Revision, Revisions};
 use crate::rpc::{begin, head};
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 /// Defines an error whose text follows from the variant: each variant with its text for people.
 macro_rules! error_enum {
@@ -54,7 +54,7 @@ pub struct RpcError<'e> {
     /// One sentence for people.
     pub message: &'e str,
     pub(crate) data: Data<'e>,
-    /// The error refuses the message itself, see [`MessageKind::Refusal`].
+    /// The error refuses the message itself, see [`MessageHead::Refusal`].
     pub(crate) refuses: bool,
 }
 
@@ -293,7 +293,7 @@ pub fn write_error(out: &mut dyn Out, id: Option<Raw<'_>>, failure: &RpcError<'_
 /// Writes an error response, without `id` if it could not be read. If the response is larger than the whole
 /// sink, writes a shorter one.
 pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &RpcError<'_>) -> Result<(), FullError> {
-    let kind = if failure.refuses { MessageKind::Refusal(failure.code) } else { MessageKind::Error(failure.code) };
+    let kind = if failure.refuses { MessageHead::Refusal(failure.code) } else { MessageHead::Error(failure.code) };
     match whole(out, kind, |out| write_response(out, id, failure)) {
         Err(FullError::Never) => {
             let short = RpcError { code: failure.code, ..RpcError::too_large() };

@@ -44,7 +44,7 @@ mod tests {
 
     const _: () = {
         formats::<crate::FullError>();
-        formats::<crate::sink::MessageKind>();
+        formats::<crate::sink::MessageHead>();
         formats::<crate::memory::records::NoRoomError>();
         formats::<crate::frame::LineStatus<'_>>();
         formats::<crate::json::ParseError>();

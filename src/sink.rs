@@ -40,12 +40,12 @@ pub trait Sink {
     fn room(&self) -> usize;
 }
 
-/// The kind of a message. [`Out::begin`] gets it before the first byte, so that a transport can choose its
-/// framing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The head of a message: its kind, and what a transport may have to say of it outside of the message. [`Out::begin`] gets it
+/// before the first byte, so that a transport can choose its framing without reading the message.
+#[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum MessageKind {
+pub enum MessageHead<'h> {
     /// A result.
     Result,
     /// A result that goes out in windows: it is larger than the sink, or its length is unknown.
@@ -56,11 +56,62 @@ pub enum MessageKind {
     /// that is served.
     Refusal(i32),
     /// A request to the peer.
-    Request,
+    Request(&'h RequestInfo<'h>),
     /// A notification to the peer.
     Notification,
+    /// `notifications/initialized` of a client. Some servers refuse requests that overtake it.
+    Initialized,
     /// An array of responses (JSON-RPC batch).
     Batch,
+}
+
+impl MessageHead<'_> {
+    /// Returns `true` for a request or a notification: no message of the peer asked for it.
+    #[must_use]
+    pub const fn is_unasked(self) -> bool {
+        matches!(self, MessageHead::Request(_) | MessageHead::Notification | MessageHead::Initialized)
+    }
+}
+
+/// The head of a request.
+#[derive(Clone, Copy)]
+pub struct RequestInfo<'h> {
+    /// The `id`.
+    pub id: u64,
+    /// The `method`.
+    pub method: &'h str,
+    /// The `io.modelcontextprotocol/protocolVersion` in `_meta` (from 2026-07-28 on); else empty.
+    pub version: &'h str,
+    /// Writes the member of `params` with that name as JSON. Returns `false` if it is no text.
+    pub text: &'h dyn Fn(&str, &mut Writer<'_>) -> bool,
+}
+
+impl<'h> RequestInfo<'h> {
+    /// Makes the head of a request without a version in `_meta` and without texts in `params`.
+    #[must_use]
+    pub const fn new(id: u64, method: &'h str) -> Self {
+        RequestInfo { id, method, version: "", text: &|_, _| false }
+    }
+
+    /// Returns `true` if `params` have a text with that name.
+    #[must_use]
+    pub fn has_text(&self, member: &str) -> bool {
+        let mut nothing = LineSink::new(SliceStorage::new(&mut []));
+        (self.text)(member, &mut Writer::new(&mut nothing))
+    }
+}
+
+impl fmt::Debug for RequestInfo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestInfo").field("id", &self.id).field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for RequestInfo<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}", self.method);
+    }
 }
 
 /// A position in a sink, for [`Out::roll_back`].
@@ -94,7 +145,7 @@ pub trait Out: Sink {
     ///
     /// # Errors
     /// [`FullError::Now`] if the sink is held, or if there is no room to frame one more message.
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError>;
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError>;
 
     /// Ends the message. It cannot fail: `begin` kept back the room.
     fn end(&mut self);
@@ -297,10 +348,10 @@ impl Storage for bytes::BytesMut {
 /// Newline framing over a [`Storage`]: the sink of stdio and of serial lines.
 ///
 /// ```
-/// use mcp_sansio::sink::{MessageKind, LineSink, Out, Sink, SliceStorage};
+/// use mcp_sansio::sink::{MessageHead, LineSink, Out, Sink, SliceStorage};
 /// let mut bytes = [0; 64];
 /// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-/// out.begin(MessageKind::Result)?;
+/// out.begin(MessageHead::Result)?;
 /// out.put(b"{}")?;
 /// out.end();
 /// assert_eq!(out.pending(), b"{}\n");
@@ -368,7 +419,7 @@ impl<S: Storage> Sink for LineSink<S> {
 }
 
 impl<S: Storage> Out for LineSink<S> {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         if self.held || self.free() <= NEWLINE { Err(FullError::Now) } else { Ok(()) }
     }
 
@@ -406,9 +457,9 @@ impl<S: Storage> Out for LineSink<S> {
 /// # Errors
 /// [`FullError::Now`] if a piece did not fit, or the error of [`Writer::fail`]. If nothing else is pending in the sink, every
 /// error becomes [`FullError::Never`]: an empty sink cannot get more room.
-pub fn whole(out: &mut dyn Out, kind: MessageKind, write: impl FnOnce(&mut Writer<'_>)) -> Result<(), FullError> {
+pub fn whole(out: &mut dyn Out, head: MessageHead<'_>, write: impl FnOnce(&mut Writer<'_>)) -> Result<(), FullError> {
     let mut writer = Writer::new(out);
-    writer.begin(kind)?;
+    writer.begin(head)?;
     write(&mut writer);
     writer.end()
 }
@@ -423,11 +474,11 @@ pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> Re
 /// Writes one message; [`whole`] lends it to its closure.
 ///
 /// ```
-/// use mcp_sansio::sink::{MessageKind, LineSink, SliceStorage, whole};
+/// use mcp_sansio::sink::{MessageHead, LineSink, SliceStorage, whole};
 /// let mut bytes = [0; 16];
 /// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-/// whole(&mut out, MessageKind::Notification, |out| out.put(b"{}"))?;
-/// let long = whole(&mut out, MessageKind::Notification, |out| {
+/// whole(&mut out, MessageHead::Notification, |out| out.put(b"{}"))?;
+/// let long = whole(&mut out, MessageHead::Notification, |out| {
 ///     out.put(b"[0,1,2,3,");
 ///     out.put(b"4,5,6,7]"); // does not fit
 /// });
@@ -454,9 +505,9 @@ impl<'o> Writer<'o> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         self.mark = self.out.mark();
-        self.out.begin(kind)
+        self.out.begin(head)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -549,10 +600,10 @@ mod tests {
             out.put(b"]")
         };
         // An empty sink will never take it.
-        assert_eq!(whole(&mut out, MessageKind::Result, write), Err(FullError::Never));
+        assert_eq!(whole(&mut out, MessageHead::Result, write), Err(FullError::Never));
         assert_eq!(out.pending(), b"");
-        whole(&mut out, MessageKind::Result, |out| out.put(b"{}")).unwrap();
-        assert_eq!(whole(&mut out, MessageKind::Result, write), Err(FullError::Now));
+        whole(&mut out, MessageHead::Result, |out| out.put(b"{}")).unwrap();
+        assert_eq!(whole(&mut out, MessageHead::Result, write), Err(FullError::Now));
         assert_eq!(out.pending(), b"{}\n");
         assert_eq!(part(&mut out, write), Err(FullError::Now));
     }
@@ -562,17 +613,17 @@ mod tests {
         let mut bytes = [0; 3];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         out.hold(true);
-        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Result), Err(FullError::Now));
         out.hold(false);
-        assert_eq!(out.begin(MessageKind::Result), Ok(()));
+        assert_eq!(out.begin(MessageHead::Result), Ok(()));
         out.put(b"{}").unwrap();
         out.end();
-        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Result), Err(FullError::Now));
         // The room of a newline is too small for a message.
         out.sent(1);
-        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Result), Err(FullError::Now));
         out.sent(1);
-        assert_eq!((out.begin(MessageKind::Result), out.pending()), (Ok(()), &b"\n"[..]));
+        assert_eq!((out.begin(MessageHead::Result), out.pending()), (Ok(()), &b"\n"[..]));
     }
 
     /// A vector with a fixed capacity, and one that grows: the same for both.
@@ -580,9 +631,9 @@ mod tests {
     #[test]
     fn vectors_give_back_what_did_not_fit_and_what_was_sent() {
         fn run(mut out: LineSink<impl Storage>) {
-            whole(&mut out, MessageKind::Result, |out| out.put(b"{\"a\":1}")).unwrap();
+            whole(&mut out, MessageHead::Result, |out| out.put(b"{\"a\":1}")).unwrap();
             let mark = out.mark();
-            out.begin(MessageKind::Result).unwrap();
+            out.begin(MessageHead::Result).unwrap();
             out.put(b"gone").unwrap();
             out.roll_back(mark);
             assert_eq!(out.pending(), b"{\"a\":1}\n");
@@ -596,7 +647,7 @@ mod tests {
         #[cfg(feature = "bytes")]
         run(LineSink::new(bytes::BytesMut::new()));
         let mut small = LineSink::new(heapless::Vec::<u8, 8>::new());
-        let long = whole(&mut small, MessageKind::Result, |out| out.put(b"12345678"));
+        let long = whole(&mut small, MessageHead::Result, |out| out.put(b"12345678"));
         assert_eq!((long, small.pending()), (Err(FullError::Never), &b""[..]));
     }
 
@@ -608,17 +659,17 @@ mod tests {
         assert_eq!((out.room(), out.capacity(), out.storage.bytes.capacity()), (LIMIT - 1, LIMIT - 1, 0));
         let text = [b'x'; 1000];
         let mut messages = 0;
-        while whole(&mut out, MessageKind::Result, |out| out.put(&text)).is_ok() {
+        while whole(&mut out, MessageHead::Result, |out| out.put(&text)).is_ok() {
             messages += 1;
         }
         assert_eq!((messages, out.pending().len()), (LIMIT / 1001, LIMIT / 1001 * 1001));
         assert_eq!(out.storage.bytes.capacity(), LIMIT);
-        assert_eq!(whole(&mut out, MessageKind::Result, |out| out.put(&text)), Err(FullError::Now));
+        assert_eq!(whole(&mut out, MessageHead::Result, |out| out.put(&text)), Err(FullError::Now));
         out.sent(1001);
-        whole(&mut out, MessageKind::Result, |out| out.put(&text)).unwrap();
+        whole(&mut out, MessageHead::Result, |out| out.put(&text)).unwrap();
         out.sent(LIMIT);
         assert!(out.pending().is_empty() && out.storage.bytes.capacity() <= KEPT);
-        let long = whole(&mut out, MessageKind::Result, |out| out.put(&[b'x'; LIMIT]));
+        let long = whole(&mut out, MessageHead::Result, |out| out.put(&[b'x'; LIMIT]));
         assert_eq!((long, out.pending()), (Err(FullError::Never), &b""[..]));
     }
 
@@ -627,8 +678,8 @@ mod tests {
     fn what_fails_by_itself_is_taken_back_too() {
         let mut bytes = [0; 16];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-        whole(&mut out, MessageKind::Result, |out| out.put(b"{}")).unwrap();
-        let failed = whole(&mut out, MessageKind::Result, |out| {
+        whole(&mut out, MessageHead::Result, |out| out.put(b"{}")).unwrap();
+        let failed = whole(&mut out, MessageHead::Result, |out| {
             out.put(b"[");
             out.fail(FullError::Never);
             out.put(b"]");

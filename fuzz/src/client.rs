@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use arbitrary::{Result, Unstructured};
-use mcp_sansio::sink::{MessageKind, whole};
+use mcp_sansio::sink::{MessageHead, RequestInfo, Writer, whole};
 use mcp_sansio_http::client::{
     ExchangeSlot, HttpClientConfig, HttpClientEvent, HttpTransport, SocketAction, TransportKind,
 };
@@ -30,18 +30,20 @@ struct World {
 
 const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(MessageKind, String)> {
+/// What a client sends, and the method and the version of a request.
+fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(MessageHead<'static>, String, Option<[&'static str; 2]>)> {
     let meta = if u.arbitrary()? { MODERN } else { r#""a":1"# };
     let method = *u.choose(&["tools/list", "tools/call", "ping", "resources/read", "initialize", "initialize"])?;
     let meta = if method == "initialize" { r#""a":1"# } else { meta };
     Ok(match u.int_in_range(0..=5)? {
-        0 => (MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned()),
-        1 => (MessageKind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.to_owned()),
+        0 => (MessageHead::Initialized, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(), None),
+        1 => (MessageHead::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.to_owned(), None),
         _ => (
-            MessageKind::Request,
+            MessageHead::Notification,
             format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"t","uri":"a:\u00e9","arguments":{{"r":"x","o":{{"n":5}}}},{meta}}}}}"#
             ),
+            Some([method, if meta == MODERN { "2026-07-28" } else { "" }]),
         ),
     })
 }
@@ -128,9 +130,22 @@ fn reply(u: &mut Unstructured<'_>, world: &World) -> Result<Vec<u8>> {
 impl World {
     fn send(&mut self, remote: &mut Site<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         self.sent += 1;
-        let (kind, message) = message(u, self.sent)?;
-        let taken = whole(remote, kind, |out| out.put(message.as_bytes())).is_ok();
-        if taken && kind == MessageKind::Request {
+        let (mut head, message, request) = message(u, self.sent)?;
+        let text = |member: &str, out: &mut Writer<'_>| {
+            let text = match member {
+                "name" => r#""t""#,
+                "uri" => r#""a:\u00e9""#,
+                _ => return false,
+            };
+            out.put(text.as_bytes());
+            true
+        };
+        let asks = request.map(|[method, version]| RequestInfo { id: self.sent, method, version, text: &text });
+        if let Some(asks) = &asks {
+            head = MessageHead::Request(asks);
+        }
+        let taken = whole(remote, head, |out| out.put(message.as_bytes())).is_ok();
+        if taken && asks.is_some() {
             self.open.insert(self.sent);
         }
         Ok(())

@@ -9,7 +9,9 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle, TaskStep};
+use mcp_sansio_extensions::tasks::client::{
+    DECLARATION, FollowLimits, RESULT_TYPES, TaskEvent, TaskFollower, TaskHandle, TaskStep,
+};
 use serde_json::{Value, json};
 
 const ID: &str = "a task";

@@ -13,7 +13,7 @@ use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
 use crate::rpc::{Envelope, begin_notification};
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
 use crate::time::Millis;
 
 /// The state of the connection.
@@ -233,7 +233,8 @@ impl Client<'_> {
     fn send_opening(&mut self, sent: Phase, revision: Revision, out: &mut dyn Out) -> Result<(), FullError> {
         let (wire, info) = (self.next_id(), self.info);
         let method = if sent == Phase::Discovering { Method::Discover } else { Method::Initialize };
-        write_request(out, wire, method.name(), &mut |params| {
+        let version = if method == Method::Discover { revision.date() } else { "" };
+        write_request(out, RequestInfo { version, ..RequestInfo::new(wire.into(), method.name()) }, &mut |params| {
             if method == Method::Discover {
                 return info.write_meta(params, revision, MetaParts::default());
             }
@@ -370,7 +371,7 @@ impl Client<'_> {
         let Some(revision) = spoken.find(|revision| version.eq_str(revision.date())) else {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
-        write_notification(out, "notifications/initialized")?;
+        write_notification(out, MessageHead::Initialized, "notifications/initialized")?;
         Ok(Some(self.connected("InitializeResult", revision, result, result.get("serverInfo"))))
     }
 
@@ -466,14 +467,14 @@ impl Client<'_> {
             return Err(SendError::NotOffered);
         }
         if !revision.is_modern() {
-            write_notification(out, "notifications/roots/list_changed")?;
+            write_notification(out, MessageHead::Notification, "notifications/roots/list_changed")?;
         }
         Ok(())
     }
 }
 
-fn write_notification(out: &mut dyn Out, method: &str) -> Result<(), FullError> {
-    whole(out, MessageKind::Notification, |out| {
+fn write_notification(out: &mut dyn Out, head: MessageHead<'_>, method: &str) -> Result<(), FullError> {
+    whole(out, head, |out| {
         begin_notification(out, method, "}");
     })
 }

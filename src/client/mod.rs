@@ -75,11 +75,12 @@ use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
 use crate::revision::Revision;
 use crate::rpc::{Envelope, MessageShape};
-use crate::sink::{FullError, Out};
+use crate::sink::{FullError, Out, RequestInfo, Writer};
 use crate::time::Millis;
 
 use connect::Opening;
 use pending::{PendingState, until};
+use request::write_text_of;
 use request_meta::MetaParts;
 use subscription_state::SubscriptionState;
 
@@ -471,7 +472,12 @@ impl<'m> Client<'m> {
         let (level, own) = (options.level.or(self.level), request.own_meta());
         let meta = MetaParts { progress, level, own, trace: request.trace };
         let kept = self.held_of(id, held::PARAMS, 0);
-        let written = self.write_request(out, id, request.name, meta, &mut |params| match kept {
+        let text = |member: &str, out: &mut Writer<'_>| match kept {
+            Some(_) => write_text_of(kept, member, out),
+            None => request.write_text(member, out),
+        };
+        let head = RequestInfo { text: &text, ..RequestInfo::new(id.into(), request.name) };
+        let written = self.write_request(out, head, meta, &mut |params| match kept {
             Some(members) => params.spread(members),
             None => request.write_members(params, revision),
         });

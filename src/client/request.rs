@@ -5,13 +5,13 @@ use super::Client;
 use super::request_meta::write_own_meta;
 use super::request_meta::{MetaParts, TraceMembers};
 use crate::content::TextValue;
-use crate::json::{Raw, Text, object::Object, write};
+use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::protocol::{LoggingLevel, Method};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_request;
 #[cfg(feature = "alloc")]
 use crate::sink::part;
-use crate::sink::{FullError, MessageKind, Out, Sink, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo, Sink, Writer, whole};
 use crate::time::Millis;
 use crate::trace_context::TraceContext;
 
@@ -305,6 +305,16 @@ impl<'r> Request<'r> {
         }
     }
 
+    /// Writes a text among the members, see [`RequestInfo::text`].
+    pub(crate) fn write_text(&self, member: &str, out: &mut Writer<'_>) -> bool {
+        match &self.body {
+            Body::Text(key, value) if *key == member => value.write(out),
+            Body::Raw(object) => return write_text_of(Some(*object), member, out),
+            _ => return false,
+        }
+        true
+    }
+
     /// Returns the application's own members of `_meta`, without its trace context.
     pub(crate) fn own_meta(&self) -> Option<Raw<'r>> {
         match self.body {
@@ -319,13 +329,13 @@ impl Client<'_> {
     pub(crate) fn write_request(
         &self,
         out: &mut dyn Out,
-        id: u32,
-        method: &str,
+        head: RequestInfo<'_>,
         meta: MetaParts<'_>,
         members: &mut dyn FnMut(&mut Object<'_, '_>),
     ) -> Result<(), FullError> {
         let revision = self.revision.unwrap_or(Revision::LATEST);
-        write_request(out, id, method, &mut |params| {
+        let version = if revision.is_modern() { revision.date() } else { "" };
+        write_request(out, RequestInfo { version, ..head }, &mut |params| {
             members(params);
             self.info.write_meta(params, revision, meta)
         })
@@ -352,15 +362,20 @@ impl Sink for OneLine<'_, '_> {
     }
 }
 
+/// Writes a text among the members of an object, see [`RequestInfo::text`].
+pub(crate) fn write_text_of(object: Option<Raw<'_>>, member: &str, out: &mut Writer<'_>) -> bool {
+    let text = object.and_then(|object| object.get(member)).filter(|value| value.kind() == JsonKind::String);
+    text.map(|text| out.put(text.as_bytes())).is_some()
+}
+
 /// Writes a whole request. `params` writes the members of its params; an object without members is left out.
 pub(crate) fn write_request(
     out: &mut dyn Out,
-    wire: u32,
-    method: &str,
+    head: RequestInfo<'_>,
     params: &mut dyn FnMut(&mut Object<'_, '_>),
 ) -> Result<(), FullError> {
-    whole(out, MessageKind::Request, |out| {
-        begin_request(out, wire.into(), method, "\"params\":");
+    whole(out, MessageHead::Request(&head), |out| {
+        begin_request(out, head.id, head.method, "\"params\":");
         let mut object = Object::open(out);
         params(&mut object);
         object.finish().put(b"}")

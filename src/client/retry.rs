@@ -3,13 +3,13 @@
 //! `tools/list`. The data for it is kept as records.
 
 use super::held::{ANSWER, CURSOR, KEY, META, PARAMS, STATE, push_written};
-use super::request::Request;
+use super::request::{Request, write_text_of};
 use super::request_meta::MetaParts;
 use super::{Client, TransportError};
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::revision::Revision;
-use crate::sink::{FullError, Out};
+use crate::sink::{FullError, Out, RequestInfo, Writer};
 
 impl Client<'_> {
     /// Keeps the params of a request if the server may ask for input. If the store is too small, the client sends
@@ -61,7 +61,9 @@ impl Client<'_> {
             own: self.held_of(token, META, 0),
             trace: None,
         };
-        self.write_request(out, id, pending.method.name(), meta, &mut |params| {
+        let text = |member: &str, out: &mut Writer<'_>| write_text_of(self.held_of(token, PARAMS, 0), member, out);
+        let head = RequestInfo { text: &text, ..RequestInfo::new(id.into(), pending.method.name()) };
+        self.write_request(out, head, meta, &mut |params| {
             if let Some(members) = self.held_of(token, PARAMS, 0) {
                 params.spread(members);
             }
@@ -94,9 +96,11 @@ impl Client<'_> {
     /// Sends `tools/list` for a call whose headers the server found wrong: they repeat parameters.
     pub(crate) fn send_tools_list(&mut self, token: u32, out: &mut dyn Out) -> Result<(), FullError> {
         let (id, cursor) = (self.next_id(), self.held_of(token, CURSOR, 0));
-        self.write_request(out, id, Method::ToolsList.name(), MetaParts::default(), &mut |params| {
-            params.raw_if("cursor", cursor)
-        })?;
+        let text = |member: &str, out: &mut Writer<'_>| {
+            member == "cursor" && cursor.map(|cursor| out.put(cursor.as_bytes())).is_some()
+        };
+        let head = RequestInfo { text: &text, ..RequestInfo::new(id.into(), Method::ToolsList.name()) };
+        self.write_request(out, head, MetaParts::default(), &mut |params| params.raw_if("cursor", cursor))?;
         self.sent(token, id);
         Ok(())
     }

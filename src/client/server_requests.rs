@@ -19,7 +19,7 @@ use crate::protocol::{ClientCapabilities, ClientCapability, code, meta};
 use crate::revision::{Revision, Since};
 use crate::rpc::Envelope;
 use crate::rpc::begin;
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 use crate::trace_context::TraceContext;
 
 /// The most URL elicitations in memory whose end the server has not reported.
@@ -557,7 +557,7 @@ fn write_related(out: &mut Writer<'_>, result: Raw<'_>, task: Raw<'_>) {
 
 /// Writes a response with a result.
 fn respond(out: &mut dyn Out, id: Raw<'_>, result: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), FullError> {
-    whole(out, MessageKind::Result, |out| {
+    whole(out, MessageHead::Result, |out| {
         begin(out, id.as_bytes(), ",\"result\":");
         result(out);
         out.put(b"}")

@@ -16,7 +16,7 @@ use crate::memory::records::{NoRoomError, Record};
 use crate::protocol::{LISTS, Method, PROMPTS, RESOURCES, ServerCapability, TOOLS, meta};
 use crate::revision::Revision;
 use crate::rpc::Envelope;
-use crate::sink::{FullError, Out, Writer};
+use crate::sink::{FullError, Out, RequestInfo, Writer};
 use crate::time::{Millis, jittered};
 
 /// The changes that a subscription asks for.
@@ -224,7 +224,7 @@ impl Client<'_> {
         let due =
             |r: &Record<'_>| r.owner == token && r.kind == URI && r.tag == from && !(closing && self.is_shared(r));
         let Some(uri) = self.held.iter().find(due) else { return Ok(false) };
-        self.write_request(out, id, method.name(), MetaParts::default(), &mut |params| {
+        self.write_request(out, RequestInfo::new(id.into(), method.name()), MetaParts::default(), &mut |params| {
             write_uri(params.key("uri"), uri.data)
         })?;
         let at = uri.at();
@@ -259,24 +259,29 @@ impl Client<'_> {
     fn write_listen(&mut self, token: u32, out: &mut dyn Out) -> Result<(), FullError> {
         let (id, held) = (self.next_id(), &self.held);
         let wanted = self.pending(token).map_or(0, |pending| pending.lists);
-        self.write_request(out, id, Method::Listen.name(), MetaParts::default(), &mut |params| {
-            let mut filter = Object::open(params.key("notifications"));
-            for (_, name, ..) in LISTS.iter().filter(|list| wanted & list.0 != 0) {
-                filter.boolean(name, true);
-            }
-            let mut uris = held.iter().filter(|r| r.owner == token && r.kind == URI).peekable();
-            if uris.peek().is_some() {
-                array(filter.key("resourceSubscriptions"), uris, |out, uri| write_uri(out, uri.data));
-            }
-            #[cfg(feature = "extensions")]
-            for (member, keys) in topics(held, token) {
-                match keys.clone().next() {
-                    Some(b"") | None => filter.boolean(member, true),
-                    Some(_) => array(filter.key(member), keys, write_uri),
+        self.write_request(
+            out,
+            RequestInfo::new(id.into(), Method::Listen.name()),
+            MetaParts::default(),
+            &mut |params| {
+                let mut filter = Object::open(params.key("notifications"));
+                for (_, name, ..) in LISTS.iter().filter(|list| wanted & list.0 != 0) {
+                    filter.boolean(name, true);
                 }
-            }
-            filter.close()
-        })?;
+                let mut uris = held.iter().filter(|r| r.owner == token && r.kind == URI).peekable();
+                if uris.peek().is_some() {
+                    array(filter.key("resourceSubscriptions"), uris, |out, uri| write_uri(out, uri.data));
+                }
+                #[cfg(feature = "extensions")]
+                for (member, keys) in topics(held, token) {
+                    match keys.clone().next() {
+                        Some(b"") | None => filter.boolean(member, true),
+                        Some(_) => array(filter.key(member), keys, write_uri),
+                    }
+                }
+                filter.close()
+            },
+        )?;
         self.last_id = id;
         self.set_subscription("advance", token, SubscriptionState::OpeningSent { id }, true);
         Ok(())

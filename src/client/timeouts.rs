@@ -5,7 +5,7 @@ use super::pending::{PendingRequest, until};
 use super::{Client, PendingId, SendError};
 use crate::json::object::Object;
 use crate::rpc::begin_notification;
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, whole};
 use crate::time::Millis;
 
 impl Client<'_> {
@@ -69,7 +69,7 @@ pub(crate) fn write_timed_out(id: u32, out: &mut dyn Out) -> Result<(), FullErro
 
 /// Writes `notifications/cancelled`.
 fn write_cancelled(id: u32, reason: Option<&str>, out: &mut dyn Out) -> Result<(), FullError> {
-    whole(out, MessageKind::Notification, |out| {
+    whole(out, MessageHead::Notification, |out| {
         begin_notification(out, "notifications/cancelled", ",\"params\":");
         let mut params = Object::open(out);
         params.key("requestId").unsigned(id.into());

@@ -9,11 +9,11 @@ use crate::sink::{FullError, Writer, copy};
 ///
 /// ```
 /// use mcp_sansio::json::Object;
-/// use mcp_sansio::sink::{LineSink, MessageKind, SliceStorage, whole};
+/// use mcp_sansio::sink::{LineSink, MessageHead, SliceStorage, whole};
 ///
 /// let mut bytes = [0; 64];
 /// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-/// whole(&mut out, MessageKind::Notification, |out| {
+/// whole(&mut out, MessageHead::Notification, |out| {
 ///     let mut object = Object::open(out);
 ///     object.text("name", "pot");
 ///     object.number("seconds", 90);
@@ -221,7 +221,7 @@ pub(crate) fn array<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::{LineSink, MessageKind, SliceStorage, whole};
+    use crate::sink::{LineSink, MessageHead, SliceStorage, whole};
 
     /// Members that are JSON already come first, behind a brace of the caller, or behind others.
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         ] {
             let mut bytes = [0; 64];
             let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-            whole(&mut out, MessageKind::Result, |out| {
+            whole(&mut out, MessageHead::Result, |out| {
                 if brace {
                     out.put(b"{");
                 }

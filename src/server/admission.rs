@@ -12,7 +12,7 @@ use crate::json::object::Object;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method, meta};
 use crate::revision::{Era, Revision};
 use crate::rpc::{begin, is_id};
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 /// The error for a wrong level, in the `_meta` of a request and in `logging/setLevel`.
 const NO_LEVEL: &str = "Invalid params: no such log level";
@@ -212,7 +212,7 @@ impl Server<'_> {
         why: &mut RpcError<'a>,
         out: &mut dyn Out,
     ) -> Served<'a> {
-        match whole(out, MessageKind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
+        match whole(out, MessageHead::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
             Err(FullError::Never) if WINDOWS => {}
             Err(FullError::Never) => return why.set(RpcError::too_large()),
             done => return Some(done.map(|()| None)),
@@ -228,7 +228,7 @@ impl Server<'_> {
 
     /// Answers with exactly `{}`: clients of the legacy revisions accept nothing else.
     pub(crate) fn reply_empty(&self, request: &IncomingRequest<'_>, out: &mut dyn Out) -> Result<(), FullError> {
-        whole(out, MessageKind::Result, |out| {
+        whole(out, MessageHead::Result, |out| {
             begin(out, request.id.as_bytes(), ",\"result\":{}}");
         })
     }

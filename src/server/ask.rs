@@ -12,7 +12,7 @@ use super::subscriptions::write_cancelled;
 use super::{Millis, RequestSlot, RequestToken, RespondError, Server};
 use crate::json::{Raw, write::digits};
 use crate::rpc::{Envelope, begin};
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
 
 /// The most questions that one ask can hold.
 pub(crate) const QUESTIONS_MAX: usize = 8;
@@ -156,7 +156,7 @@ impl Server<'_> {
         let mark = out.mark();
         for question in (0..QUESTIONS_MAX as u8).filter(|question| open & 1 << question != 0) {
             let id = first + u64::from(question);
-            whole(out, MessageKind::Notification, |out| write_cancelled(out, digits(id, &mut [0; 20])))
+            whole(out, MessageHead::Notification, |out| write_cancelled(out, digits(id, &mut [0; 20])))
                 .inspect_err(|_| out.roll_back(mark))?;
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Server<'_> {
             return Err(RespondError::NotInitialized);
         }
         let id = self.next_id;
-        whole(out, MessageKind::Request, |out| {
+        whole(out, MessageHead::Request(&RequestInfo::new(id, "ping")), |out| {
             begin(out, digits(id, &mut [0; 20]), r#","method":"ping"}"#);
         })?;
         self.next_id += 1;

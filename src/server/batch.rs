@@ -8,7 +8,7 @@ use super::{RequestToken, RpcError, Server, WINDOWS, respond_failure};
 use crate::json::{JsonKind, Raw};
 use crate::protocol::Method;
 use crate::rpc::{Envelope, MessageShape};
-use crate::sink::{FullError, Mark, MessageKind, Out, Sink};
+use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
 
 /// The position in the batch that is being handled.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,19 +137,19 @@ impl Sink for BatchOut<'_> {
 }
 
 impl Out for BatchOut<'_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         if self.inner.held() {
             return Err(FullError::Now);
         }
-        if matches!(kind, MessageKind::Request | MessageKind::Notification | MessageKind::Batch) {
+        if head.is_unasked() || matches!(head, MessageHead::Batch) {
             self.close();
-            return self.inner.begin(kind);
+            return self.inner.begin(head);
         }
         if self.open {
             return self.put(b",");
         }
         let before = self.inner.mark();
-        self.inner.begin(MessageKind::Batch)?;
+        self.inner.begin(MessageHead::Batch)?;
         self.turn(true);
         self.put(b"[").inspect_err(|_| self.roll_back(before))
     }
@@ -199,8 +199,8 @@ mod tests {
     use super::*;
     use crate::sink::{LineSink, SliceStorage};
 
-    fn say(out: &mut dyn Out, kind: MessageKind, text: &str) {
-        out.begin(kind).unwrap();
+    fn say(out: &mut dyn Out, head: MessageHead<'_>, text: &str) {
+        out.begin(head).unwrap();
         out.put(text.as_bytes()).unwrap();
         out.end();
     }
@@ -212,26 +212,26 @@ mod tests {
         let mut inner = LineSink::new(SliceStorage::new(&mut space));
         let mut out = BatchOut::new(&mut inner, false);
         let before = out.mark();
-        say(&mut out, MessageKind::Result, "1");
+        say(&mut out, MessageHead::Result, "1");
         out.roll_back(before);
         out.roll_back(before);
-        say(&mut out, MessageKind::Result, "2");
+        say(&mut out, MessageHead::Result, "2");
         let after = out.mark();
-        say(&mut out, MessageKind::Result, "3");
+        say(&mut out, MessageHead::Result, "3");
         out.roll_back(after);
-        say(&mut out, MessageKind::Result, "4");
+        say(&mut out, MessageHead::Result, "4");
         let after = out.mark();
-        say(&mut out, MessageKind::Notification, "n");
+        say(&mut out, MessageHead::Notification, "n");
         out.roll_back(after);
         out.roll_back(after);
-        say(&mut out, MessageKind::Result, "5");
-        say(&mut out, MessageKind::Notification, "n");
+        say(&mut out, MessageHead::Result, "5");
+        say(&mut out, MessageHead::Notification, "n");
         // The array stays open until another turn.
-        say(&mut out, MessageKind::Result, "6");
+        say(&mut out, MessageHead::Result, "6");
         let is_open = out.leave();
         assert!(is_open && inner.held());
         let mut out = BatchOut::new(&mut inner, is_open);
-        say(&mut out, MessageKind::Result, "7");
+        say(&mut out, MessageHead::Result, "7");
         out.finish();
         assert_eq!((inner.pending(), inner.held()), (&b"[2,4,5]\nn\n[6,7]\n"[..], false));
         let out = BatchOut::new(&mut inner, false);
@@ -246,20 +246,20 @@ mod tests {
         let (room, capacity) = (inner.room(), inner.capacity());
         let mut out = BatchOut::new(&mut inner, false);
         assert_eq!((out.room(), out.capacity()), (room - 1, capacity - 1));
-        out.begin(MessageKind::Result).unwrap();
+        out.begin(MessageHead::Result).unwrap();
         let left = out.room();
         assert_eq!(out.put(&b"x".repeat(left + 1)), Err(FullError::Now));
         assert_eq!((out.put(&b"x".repeat(left)), out.room()), (Ok(()), 0));
         out.end();
-        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Result), Err(FullError::Now));
         out.finish();
         assert!(inner.pending().starts_with(b"[xx") && inner.pending().ends_with(b"x]\n"));
         let mut space = [0; 16];
         let mut inner = LineSink::new(SliceStorage::new(&mut space));
         let mut out = BatchOut::new(&mut inner, false);
         out.hold(true);
-        assert!(out.held() && out.begin(MessageKind::Result).is_err());
+        assert!(out.held() && out.begin(MessageHead::Result).is_err());
         out.hold(false);
-        assert!(!out.held() && out.begin(MessageKind::Result).is_ok());
+        assert!(!out.held() && out.begin(MessageHead::Result).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::memory::FixedText;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
 use crate::rpc::{begin, same_id};
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, whole};
 
 /// Handlers can ask. Without the feature the compiler leaves out all code that depends on it.
 pub(crate) const ASKS: bool = cfg!(feature = "ask");
@@ -498,7 +498,7 @@ impl Server<'_> {
     /// [`RespondError::FullNever`] if `result` does not fit; the request is then still open.
     pub fn respond(&mut self, token: RequestToken, result: Raw<'_>, out: &mut dyn Out) -> Result<(), RespondError> {
         let slot = self.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
-        whole(out, MessageKind::Result, |out| {
+        whole(out, MessageHead::Result, |out| {
             begin(out, slot.id.as_bytes(), ",\"result\":");
             let mut object = Object::open(out);
             if slot.revision.is_modern() && result.get("resultType").is_none() {

@@ -8,7 +8,7 @@ use crate::json::{Raw, object::Object};
 use crate::protocol::{ClientCapability, LoggingLevel, PROMPTS, RESOURCES, ServerCapability, TOOLS};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_notification;
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 /// A change to publish with [`Server::publish`](super::Server::publish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -431,7 +431,7 @@ impl Server<'_> {
         if !knows || !self.peer.client.has(ClientCapability::ElicitUrl) {
             return Ok(NotifyStatus::NotAsked);
         }
-        whole(out, MessageKind::Notification, |out| {
+        whole(out, MessageHead::Notification, |out| {
             begin_notification(out, "notifications/elicitation/complete", ",\"params\":");
             let mut params = Object::open(out);
             params.text("elicitationId", elicitation_id);
@@ -503,7 +503,7 @@ pub(crate) fn notify_log(
 /// Writes a notification, unless it would take the last `keep` bytes of room: these belong to a reply.
 fn notify(keep: usize, out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> NotifyStatus {
     let mark = out.mark();
-    if whole(out, MessageKind::Notification, write).is_err() {
+    if whole(out, MessageHead::Notification, write).is_err() {
         return NotifyStatus::NoRoom;
     }
     if out.room() < keep {

@@ -6,7 +6,7 @@
 
 use super::{RequestToken, Server, ServerInfo};
 use crate::revision::Revision;
-use crate::sink::{FullError, Mark, MessageKind, Out, Sink, Writer, part};
+use crate::sink::{FullError, Mark, MessageHead, Out, Sink, Writer, part};
 
 /// Replies can be larger than the sink.
 pub(crate) const WINDOWS: bool = cfg!(feature = "windows");
@@ -107,7 +107,7 @@ impl Server<'_> {
         large: StreamedReply,
         out: &mut dyn Out,
     ) -> Result<(), FullError> {
-        out.begin(MessageKind::Streamed).inspect_err(|_| self.forget(token))?;
+        out.begin(MessageHead::Streamed).inspect_err(|_| self.forget(token))?;
         self.stream(token, large, out);
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Sink for Skip<'_> {
 }
 
 impl Out for Skip<'_> {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         Ok(())
     }
     fn end(&mut self) {}
@@ -219,7 +219,7 @@ mod tests {
     }
 
     impl Out for Shut {
-        fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+        fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
             Err(FullError::Now)
         }
         fn end(&mut self) {}

@@ -19,7 +19,7 @@ use crate::memory::records::{NoRoomError, OVERHEAD, Record};
 use crate::protocol::{LISTS, Method, ServerCapability, meta};
 use crate::revision::Revision;
 use crate::rpc::{begin, begin_notification, same_id};
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 /// A URI that a legacy client subscribed to. Tag: [`CHANGED`]. Data: the URI.
 const URI: u8 = 1;
@@ -260,11 +260,11 @@ impl Server<'_> {
             return self.refuse(request, &TOO_MANY_SUBSCRIPTIONS, out);
         }
         let mut acknowledged =
-            whole(out, MessageKind::Notification, |out| self.write_acknowledgement(out, id, wanted, context.topics));
+            whole(out, MessageHead::Notification, |out| self.write_acknowledgement(out, id, wanted, context.topics));
         if acknowledged == Err(FullError::Never) && wanted != 0 {
             // The list of URIs is longer than the sink. The protocol allows to leave them out.
             self.subscriptions.remove(|record| is_part_of_listen(record, scope, id));
-            acknowledged = whole(out, MessageKind::Notification, |out| {
+            acknowledged = whole(out, MessageHead::Notification, |out| {
                 self.write_acknowledgement(out, id, wanted, context.topics)
             });
         }
@@ -339,7 +339,7 @@ impl Server<'_> {
             } else if kind == LISTEN && tag & ENDING != 0 {
                 if !self.over_http {
                     // Over HTTP the stream closes instead.
-                    whole(out, MessageKind::Notification, |out| write_cancelled(out, record.data))?;
+                    whole(out, MessageHead::Notification, |out| write_cancelled(out, record.data))?;
                 }
                 let mut id = super::IdText::EMPTY;
                 let _ = id.set(record.data);
@@ -348,10 +348,10 @@ impl Server<'_> {
             } else if kind == LISTEN {
                 let [first, ..] = LISTS;
                 let list = LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first);
-                whole(out, MessageKind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
+                whole(out, MessageHead::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
                 self.subscriptions.set_tag(at, change_listen("pull", tag, tag & !(list.0 << CHANGED_SHIFT)));
             } else {
-                match whole(out, MessageKind::Notification, |out| write_updated(out, &record, topics)) {
+                match whole(out, MessageHead::Notification, |out| write_updated(out, &record, topics)) {
                     Err(FullError::Now) => return Err(FullError::Now),
                     // Drops a record that never fits, so that later ones are sent.
                     Err(FullError::Never) => status = PullStatus::TooSmall,
@@ -370,7 +370,7 @@ impl Server<'_> {
         }
         for (bit, _, feature, method) in LISTS {
             if self.peer.changed & bit != 0 && about.has(feature) {
-                whole(out, MessageKind::Notification, |out| write_list_changed(out, method, None))?;
+                whole(out, MessageHead::Notification, |out| write_list_changed(out, method, None))?;
             }
             self.peer.changed &= !bit;
         }
@@ -573,8 +573,8 @@ fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> 
         object.key(meta::SUBSCRIPTION_ID).put(id);
         object.finish().put(b"}}")
     };
-    match whole(out, MessageKind::Result, |out| write(out, about.signs_results)) {
-        Err(FullError::Never) => whole(out, MessageKind::Result, |out| write(out, false)),
+    match whole(out, MessageHead::Result, |out| write(out, about.signs_results)) {
+        Err(FullError::Never) => whole(out, MessageHead::Result, |out| write(out, false)),
         written => written,
     }
 }

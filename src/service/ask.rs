@@ -15,7 +15,7 @@ use crate::rpc::{begin, begin_request};
 use crate::server::ask::{ANSWER, KEY, PARAMS, PRINCIPAL, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
 use crate::server::server_info::WriteQuestionMeta;
 use crate::server::{Ended, Millis, RequestToken};
-use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
 use crate::trace_context::TraceContext;
 
 impl<'a> RequestContext<'a> {
@@ -148,7 +148,7 @@ impl<'a> RequestContext<'a> {
         }
         self.check_questions(questions, b"")?;
         let slot = &*self.slot;
-        whole(self.out, MessageKind::Error(code::URL_ELICITATION_REQUIRED), |out| {
+        whole(self.out, MessageHead::Error(code::URL_ELICITATION_REQUIRED), |out| {
             const HEAD: &str = ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\
                 \"data\":{\"elicitations\":";
             begin(out, slot.id.as_bytes(), HEAD);
@@ -191,7 +191,7 @@ impl<'a> RequestContext<'a> {
         let sealing = &*self.sealing;
         let sealed = sealed.map(|len| sealing.get(..len).unwrap_or(&[]));
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, MessageKind::Result, |out| {
+        whole(self.out, MessageHead::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             result.fixed("resultType", "\"input_required\"");
             write_questions(&mut result, questions, (slot.revision, slot.client));
@@ -303,7 +303,8 @@ fn send_questions(
 ) -> Result<(), FullError> {
     let mark = out.mark();
     for (id, question) in (first..).zip(questions) {
-        let sent = whole(out, MessageKind::Request, |out| {
+        let head = RequestInfo::new(id, question.method());
+        let sent = whole(out, MessageHead::Request(&head), |out| {
             begin_request(out, id, question.method(), "\"params\":");
             question.write_traced(out, revision, client, trace);
             out.put(b"}")

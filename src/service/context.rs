@@ -13,7 +13,7 @@ use crate::server::{
     AssociatedData, Caching, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Seal,
     ServerId, ServerInfo, StreamBody, is_complete, respond_failure,
 };
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 use crate::trace_context::TraceContext;
 
 /// The result of a handler: a [`Receipt`] from a method that answers, asks or puts off, or an error.
@@ -500,7 +500,7 @@ impl<'a> RequestContext<'a> {
     fn write_error(&mut self, code: i32, message: &TextValue<'_>) -> HandlerResult {
         self.unsettled()?;
         let slot = &*self.slot;
-        whole(self.out, MessageKind::Error(code), |out| {
+        whole(self.out, MessageHead::Error(code), |out| {
             begin(out, slot.id.as_bytes(), ",\"error\":{\"code\":");
             out.signed(code.into());
             out.put(b",\"message\":");
@@ -528,7 +528,7 @@ impl<'a> RequestContext<'a> {
     pub(crate) fn write_result(&mut self, members: &mut dyn FnMut(&mut Object<'_, '_>, Revision)) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, MessageKind::Result, |out| {
+        whole(self.out, MessageHead::Result, |out| {
             let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
             members(&mut result, slot.revision);
             end_result(result, about, slot.revision, extra)
@@ -552,7 +552,7 @@ impl<'a> RequestContext<'a> {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         let modern = slot.revision.is_modern();
-        whole(self.out, MessageKind::Result, |out| {
+        whole(self.out, MessageHead::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             match own.get("resultType").filter(|_| modern) {
                 Some(kind) => result.raw("resultType", kind),
@@ -621,7 +621,7 @@ pub(crate) fn write_words(
     words: &TextValue<'_>,
     is_error: bool,
 ) -> Result<(), FullError> {
-    whole(out, MessageKind::Result, |out| {
+    whole(out, MessageHead::Result, |out| {
         // In few pieces: in many it takes 8 % more instructions of a `tools/call`.
         let modern = slot.revision.is_modern();
         let head = match modern {

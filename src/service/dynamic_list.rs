@@ -19,7 +19,7 @@ use crate::server::{
 };
 #[cfg(feature = "windows")]
 use crate::sink::part;
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 impl<S> DynamicLists<S> {
     pub(crate) const LINKED: &'static Self = &DynamicLists {
@@ -129,7 +129,7 @@ impl<S> Service<'_, S> {
         };
         loop {
             let mut tried = page;
-            match whole(out, MessageKind::Result, |out| self.write_dynamic(state, slot, &mut tried, out)) {
+            match whole(out, MessageHead::Result, |out| self.write_dynamic(state, slot, &mut tried, out)) {
                 Ok(()) => {
                     server.forget(token);
                     return Ok(Dispatched::Handled);

@@ -74,7 +74,7 @@ use crate::server::{
     Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, TransportChecks,
     respond_failure,
 };
-use crate::sink::{MessageKind, Out, whole};
+use crate::sink::{MessageHead, Out, whole};
 
 /// An extension of the protocol that a server offers. See the [module](crate::service::extension) for its parts.
 #[must_use]
@@ -577,7 +577,7 @@ impl<'a> RequestContext<'a> {
     pub fn result_as(&mut self, kind: &str, members: &mut dyn FnMut(&mut Object<'_, '_>)) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, MessageKind::Result, |out| {
+        whole(self.out, MessageHead::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             if slot.revision.is_modern() {
                 result.text("resultType", kind);
@@ -596,7 +596,7 @@ impl<'a> RequestContext<'a> {
         self.unsettled()?;
         let slot = &*self.slot;
         let kind = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
-        whole(self.out, MessageKind::Error(kind.unwrap_or(code::INTERNAL)), |out| {
+        whole(self.out, MessageHead::Error(kind.unwrap_or(code::INTERNAL)), |out| {
             begin(out, slot.id.as_bytes(), ",\"error\":");
             out.raw(error);
             out.put(b"}")

@@ -11,7 +11,7 @@ use crate::server::{
     IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
     WINDOWS,
 };
-use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 impl<S> Service<'_, S> {
     /// Answers a request for a list, of which a part may come from the program.
@@ -53,7 +53,7 @@ impl<S> Service<'_, S> {
         };
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         loop {
-            match whole(out, MessageKind::Result, |out| self.write_list(slot, page, out)) {
+            match whole(out, MessageHead::Result, |out| self.write_list(slot, page, out)) {
                 Ok(()) => {
                     server.forget(token);
                     return Ok(Dispatched::Handled);

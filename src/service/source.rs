@@ -9,7 +9,7 @@ use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::server::{Caching, Give, OVERLOADED, Puller, RequestSlot, RpcError, StreamBody, StreamedReply};
-use crate::sink::{MessageKind, Out, Writer, part};
+use crate::sink::{MessageHead, Out, Writer, part};
 
 /// The `_meta` of contents that broke off: the result of `resources/read` has no other member for it.
 const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
@@ -103,7 +103,7 @@ impl RequestContext<'_> {
         let mark = self.out.mark();
         let (id, revision) = (self.slot.id, self.slot.revision);
         let mut write = || {
-            self.out.begin(MessageKind::Streamed)?;
+            self.out.begin(MessageHead::Streamed)?;
             part(self.out, |out| head(&mut begin_result(out, id.as_bytes(), revision), revision))
         };
         if let Err(full) = write() {

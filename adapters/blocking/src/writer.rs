@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, IoSlice, Write};
 
 use mcp_sansio::FullError;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 /// The buffer, in bytes. A message that exceeds it is written in parts while it is made.
 const BUFFER: usize = 64 * 1024;
@@ -164,13 +164,13 @@ impl<W: Write> Sink for WriterOut<W> {
 }
 
 impl<W: Write> Out for WriterOut<W> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         if self.held {
             return Err(FullError::Now);
         }
         // The handler may continue for long after this notification.
-        self.prompt = kind == MessageKind::Notification;
-        let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
+        self.prompt = matches!(head, MessageHead::Notification | MessageHead::Initialized);
+        let drops = self.only_answers && head.is_unasked();
         self.dropped = drops.then_some(self.buffer.len());
         Ok(())
     }
@@ -221,6 +221,7 @@ fn is_gone(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_sansio::sink::RequestInfo;
 
     /// A writer that takes `at_once` bytes at most; if they are few, every other call is interrupted.
     struct Slow {
@@ -357,14 +358,14 @@ mod tests {
             let mut out = WriterOut::new(Flushing { written: 0, flushes: 0, fails });
             out.flush();
             assert_eq!(out.writer.flushes, 0);
-            for kind in [MessageKind::Result, MessageKind::Request] {
+            for kind in [MessageHead::Result, MessageHead::Request(&RequestInfo::new(0, "ping"))] {
                 out.begin(kind).unwrap();
                 out.put(b"{}").unwrap();
                 out.end();
                 assert_eq!((out.writer.written, out.writer.flushes), (0, 0));
             }
             // A notification is not left to wait.
-            out.begin(MessageKind::Notification).unwrap();
+            out.begin(MessageHead::Notification).unwrap();
             out.put(b"{}").unwrap();
             out.end();
             assert_eq!((out.writer.written, out.writer.flushes, out.failed()), (9, flushes, result.is_err()));
@@ -375,7 +376,12 @@ mod tests {
 
     #[test]
     fn only_answers_are_written_after_the_end_of_the_input() {
-        let kinds = [MessageKind::Notification, MessageKind::Request, MessageKind::Result, MessageKind::Error(1)];
+        let kinds = [
+            MessageHead::Notification,
+            MessageHead::Request(&RequestInfo::new(0, "ping")),
+            MessageHead::Result,
+            MessageHead::Error(1),
+        ];
         for (only_answers, lines) in [(false, "ab\nab\nab\nab\n"), (true, "ab\nab\n")] {
             let mut out = out(usize::MAX);
             if only_answers {
@@ -420,14 +426,14 @@ mod tests {
             let mut out = out(usize::MAX);
             let mark = out.mark();
             out.roll_back(mark);
-            out.begin(MessageKind::Request).unwrap();
+            out.begin(MessageHead::Request(&RequestInfo::new(0, "ping"))).unwrap();
             out.put(b"{").unwrap();
             out.put(&vec![b'x'; size]).unwrap();
             if line {
                 out.end();
             }
             out.roll_back(mark);
-            out.begin(MessageKind::Result).unwrap();
+            out.begin(MessageHead::Result).unwrap();
             out.put(b"next").unwrap();
             out.end();
             out.flush();
@@ -453,8 +459,8 @@ mod tests {
     fn nothing_begins_while_it_is_held() {
         let mut out = out(usize::MAX);
         out.hold(true);
-        assert_eq!((out.held(), out.begin(MessageKind::Result)), (true, Err(FullError::Now)));
+        assert_eq!((out.held(), out.begin(MessageHead::Result)), (true, Err(FullError::Now)));
         out.hold(false);
-        assert_eq!((out.held(), out.begin(MessageKind::Result)), (false, Ok(())));
+        assert_eq!((out.held(), out.begin(MessageHead::Result)), (false, Ok(())));
     }
 }

@@ -9,7 +9,7 @@ use mcp_sansio::protocol::{ClientCapability, code};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::RpcError;
 use mcp_sansio::service::{ContentBlock, InputRequest};
-use mcp_sansio::sink::{LineSink, MessageKind, SliceStorage, whole};
+use mcp_sansio::sink::{LineSink, MessageHead, SliceStorage, whole};
 use mcp_sansio_extensions::tasks::receiver::{Received, Receiver};
 use mcp_sansio_extensions::tasks::{TaskError, TaskOptions, TaskStatus, TaskToken, Tasks};
 use serde_json::{Value, json};
@@ -441,7 +441,7 @@ fn full_sinks() {
     desk.receiver.complete(token, 0, &sampled("done")).unwrap();
     let mut bytes = [0; 300];
     let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-    while whole(&mut out, MessageKind::Request, |out| out.put(b"{}")).is_ok() {}
+    while whole(&mut out, MessageHead::Notification, |out| out.put(b"{}")).is_ok() {}
     let mut link = ClientHandle { client: &mut desk.client, out: &mut out };
     assert_eq!(desk.receiver.flush(0, &mut link), Err(SendError::FullNow));
     let line = json!({ "jsonrpc": "2.0", "id": 7, "method": "sampling/createMessage", "params": sampling(json!({})) });

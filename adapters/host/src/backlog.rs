@@ -1,7 +1,7 @@
 //! The lines that wait for the writer.
 
 use mcp_sansio::FullError;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 /// The lines that wait for the writer.
 ///
@@ -81,11 +81,11 @@ impl Sink for Backlog {
 }
 
 impl Out for Backlog {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         if !self.is_open() {
             return Err(FullError::Now);
         }
-        let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
+        let drops = self.only_answers && head.is_unasked();
         self.dropped = drops.then(|| self.pending().len());
         Ok(())
     }
@@ -121,9 +121,10 @@ impl Out for Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_sansio::sink::RequestInfo;
 
     fn line(out: &mut Backlog, text: &[u8]) -> Result<(), FullError> {
-        out.begin(MessageKind::Result)?;
+        out.begin(MessageHead::Result)?;
         out.put(text)?;
         out.end();
         Ok(())
@@ -183,19 +184,19 @@ mod tests {
     #[test]
     fn only_answers_are_kept_in_the_end() {
         let mut out = Backlog::new(100);
-        let say = |out: &mut Backlog, kind| {
+        let say = |out: &mut Backlog, kind: MessageHead<'_>| {
             out.begin(kind).unwrap();
             out.put(b"message").unwrap();
             out.end();
         };
-        say(&mut out, MessageKind::Notification);
+        say(&mut out, MessageHead::Notification);
         out.only_answers();
         out.sent(3);
         for (kind, is_kept) in [
-            (MessageKind::Notification, false),
-            (MessageKind::Result, true),
-            (MessageKind::Request, false),
-            (MessageKind::Error(-32603), true),
+            (MessageHead::Notification, false),
+            (MessageHead::Result, true),
+            (MessageHead::Request(&RequestInfo::new(0, "ping")), false),
+            (MessageHead::Error(-32603), true),
         ] {
             let before = out.pending().len();
             say(&mut out, kind);
@@ -204,10 +205,10 @@ mod tests {
         assert_eq!(out.pending(), b"sage\nmessage\nmessage\n");
         // A message that is taken back is not dropped a second time.
         let mark = out.mark();
-        out.begin(MessageKind::Notification).unwrap();
+        out.begin(MessageHead::Notification).unwrap();
         out.put(b"gone").unwrap();
         out.roll_back(mark);
-        say(&mut out, MessageKind::Result);
+        say(&mut out, MessageHead::Result);
         assert_eq!(out.pending(), b"sage\nmessage\nmessage\nmessage\n");
     }
 

@@ -1163,7 +1163,7 @@ mod tests {
     }
 
     impl Out for Place {
-        fn begin(&mut self, _: mcp_sansio::sink::MessageKind) -> Result<(), mcp_sansio::FullError> {
+        fn begin(&mut self, _: mcp_sansio::sink::MessageHead<'_>) -> Result<(), mcp_sansio::FullError> {
             Ok(())
         }
 

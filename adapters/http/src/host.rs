@@ -4,7 +4,7 @@
 mod connections;
 
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, Storage};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, Storage};
 use mcp_sansio::{FullError, memory::Store};
 
 use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, ResponseBody, StreamId, StreamStatus};
@@ -161,7 +161,7 @@ impl<S: Storage> Sink for BodyBuffer<S> {
 }
 
 impl<S: Storage> Out for BodyBuffer<S> {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         Ok(())
     }
     fn end(&mut self) {}
@@ -518,7 +518,7 @@ mod tests {
     fn a_body_is_rolled_back() {
         let mut bytes = [0; 8];
         let mut body = BodyBuffer::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
-        body.begin(MessageKind::Result).unwrap();
+        body.begin(MessageHead::Result).unwrap();
         body.put(b"abc").unwrap();
         let mark = body.mark();
         body.put(b"defgh").unwrap();

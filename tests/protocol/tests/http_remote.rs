@@ -2,9 +2,11 @@
 mod common;
 
 use common::{World, everything};
+use mcp_sansio::json::Raw;
+use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{MessageLimits as ServerLimits, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio::sink::{MessageKind, whole};
+use mcp_sansio::sink::{MessageHead, RequestInfo, Writer, whole};
 use mcp_sansio_http::client::{
     HttpClientConfig as ClientConfig, HttpClientEvent, HttpTransport, ListenState, SocketAction, TransportKind,
 };
@@ -126,14 +128,24 @@ impl Net {
         n + m > 0
     }
 
-    fn send(&mut self, kind: MessageKind, message: &str) {
-        whole(&mut self.remote, kind, |out| out.put(message.as_bytes())).unwrap();
+    fn send(&mut self, head: MessageHead<'_>, message: &str) {
+        whole(&mut self.remote, head, |out| out.put(message.as_bytes())).unwrap();
         self.run();
     }
 
     /// Sends a request. Returns the messages before its answer, and the answer.
     fn ask(&mut self, message: &str) -> Vec<String> {
-        self.send(MessageKind::Request, message);
+        let envelope = Envelope::parse(message.as_bytes()).unwrap();
+        let plain =
+            |value: Option<Raw<'_>>| value.and_then(|value| value.text()).map_or(String::new(), |t| t.to_string());
+        let MessageShape::Request { id, .. } = envelope.shape() else { panic!("no request: {message}") };
+        let text = |member: &str, out: &mut Writer<'_>| {
+            let value = envelope.params.and_then(|params| params.get(member)).filter(|value| value.text().is_some());
+            value.map(|value| out.put(value.as_bytes())).is_some()
+        };
+        let (method, version) = (plain(envelope.method), plain(envelope.meta.version));
+        let head = RequestInfo { id: id.u64().unwrap(), method: &method, version: &version, text: &text };
+        self.send(MessageHead::Request(&head), message);
         std::mem::take(&mut self.told)
     }
 }
@@ -189,14 +201,14 @@ fn legacy_sessions() {
         let told = net.ask(&initialize(revision));
         assert!(told.len() == 1 && told[0].contains(revision), "{told:?}");
         assert!(net.remote.session().is_some());
-        net.send(MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        net.send(MessageHead::Initialized, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         assert_eq!(net.remote.listening(), ListenState::Open);
         let told = net.ask(&legacy(1, "tools/call", r#""name":"chatty","arguments":{},"_meta":{"progressToken":7}"#));
         assert!(told.len() > 1 && told.iter().all(|told| told.starts_with("Some(1) {")), "{told:?}");
         let told = net.ask(&legacy(2, "tools/call", r#""name":"roots","arguments":{}"#));
         assert!(told.len() == 1 && told[0].contains("roots/list"), "{told:?}");
         let asked: serde_json::Value = serde_json::from_str(told[0].split_once(' ').unwrap().1).unwrap();
-        net.send(MessageKind::Result, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#, asked["id"]));
+        net.send(MessageHead::Result, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#, asked["id"]));
         assert!(net.told.last().is_some_and(|told| told.starts_with("Some(2) ")), "{:?}", net.told);
         net.told.clear();
         assert!(net.remote.end_session());
@@ -228,7 +240,7 @@ fn the_old_transport() {
             let told = net.ask(&initialize("2024-11-05"));
             assert!(told.len() == 1 && told[0].contains("2024-11-05"), "{told:?}");
             assert!(net.remote.is_old());
-            net.send(MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            net.send(MessageHead::Initialized, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
             assert_eq!(net.ask(&legacy(2, "ping", "")), [r#"Some(2) {"jsonrpc":"2.0","id":2,"result":{}}"#]);
             net.remote.shut_down();
             net.run();

@@ -255,10 +255,10 @@ impl ServedSkill {
         use crate::skills::entry::{Skill, SkillLimits};
         use crate::skills::error::SkillError;
         use crate::skills::front_matter::{FrontMatter, split};
-        use mcp_sansio::sink::{LineSink, MessageKind, whole};
+        use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
         let mut out = LineSink::new(alloc::vec::Vec::new());
-        whole(&mut out, MessageKind::Result, |out| self.write(out)).map_err(|_| SkillError::Member("frontmatter"))?;
+        whole(&mut out, MessageHead::Result, |out| self.write(out)).map_err(|_| SkillError::Member("frontmatter"))?;
         let entry = Raw::parse(out.pending()).map_err(|_| SkillError::Member("frontmatter"))?;
         let skill = Skill::of(entry, &SkillLimits::DEFAULT)?;
         let skill_md = self.files.iter().find(|file| file.is_skill_md()).ok_or(SkillError::NoSkillMd)?;

@@ -7,7 +7,7 @@ use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::protocol::code;
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
-use mcp_sansio::sink::{LineSink, MessageKind, whole};
+use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
 use crate::tasks::machine::{TaskId, TaskStatus, Wanted};
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED, write_response};
@@ -43,7 +43,7 @@ impl Tasks<'_> {
     pub fn last_state(&self, id: &str) -> Option<LastState> {
         let token = self.find(id)?;
         let mut out = LineSink::new(Vec::new());
-        whole(&mut out, MessageKind::Notification, |out| {
+        whole(&mut out, MessageHead::Notification, |out| {
             let mut task = Object::open(out);
             self.write_detailed(token, &mut task);
             task.close()

@@ -73,7 +73,7 @@ use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RespondError, RpcError};
-use mcp_sansio::sink::{MessageKind, whole};
+use mcp_sansio::sink::{MessageHead, whole};
 
 use crate::tasks::client::handle::written;
 use crate::tasks::legacy::{self, PAGE};
@@ -177,7 +177,7 @@ impl Receiver {
     /// [`TaskError::Over`] if the task has ended or was forgotten: the server has cancelled it, or its time is over.
     pub fn complete(&mut self, token: TaskToken, now: Millis, result: &ClientResult<'_>) -> Result<(), TaskError> {
         self.tasks.complete_with(token, now, |revision, out| {
-            let written = whole(out, MessageKind::Result, |out| {
+            let written = whole(out, MessageHead::Result, |out| {
                 out.put(br#"{"jsonrpc":"2.0","id":0,"result":"#);
                 result.write(out, revision);
                 out.put(b"}")

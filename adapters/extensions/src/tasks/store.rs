@@ -12,7 +12,7 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputResponse};
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, whole};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
 
 use crate::tasks::date::iso_8601;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
@@ -389,8 +389,7 @@ impl<'m> Tasks<'m> {
         self.records.extend(at, &head).map_err(|_| TaskError::NoRoom)?;
         self.records.extend(at, key.as_bytes()).map_err(|_| TaskError::NoRoom)?;
         let mut out = RecordOut { records: &mut self.records, at, from: 1 + key.len(), len: 0 };
-        whole(&mut out, MessageKind::Request, |out| question.write(out, revision, client))
-            .map_err(|_| TaskError::NoRoom)
+        whole(&mut out, MessageHead::Result, |out| question.write(out, revision, client)).map_err(|_| TaskError::NoRoom)
     }
 
     /// Returns a task whose questions are all answered, once: its work can go on.
@@ -796,7 +795,7 @@ impl Sink for RecordOut<'_, '_> {
 }
 
 impl Out for RecordOut<'_, '_> {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         Ok(())
     }
     fn end(&mut self) {}

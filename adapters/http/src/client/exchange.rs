@@ -5,13 +5,14 @@ use core::fmt;
 use crate::sse::{SseDecoder, SseItem};
 use mcp_sansio::memory::Store;
 use mcp_sansio::rpc::Envelope;
+use mcp_sansio::sink::{FullError, MessageHead, Sink};
 use mcp_sansio::time::{Millis, jittered};
 
 use super::config::TransportKind;
 use super::event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
 use super::input::Input;
 use super::origin::{OriginState, Sse};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Repeated};
 use super::reply::{Content, Framing, Reply, values};
 use super::task::{Class, Purpose, Task, Topic, is_modern_error};
 use super::{ListenState, head};
@@ -320,11 +321,18 @@ impl<'m> ExchangeSlot<'m> {
 
     // Writing a message.
 
-    /// Begins a message, or an exchange without one.
-    pub(crate) fn begin(&mut self) {
+    /// Begins a message. Fails if there is no room for what is kept of its head.
+    pub(crate) fn begin(&mut self, head: MessageHead<'_>, origin: &OriginState<'_>) -> Result<(), FullError> {
+        self.begin_task(Task::of(head));
+        let MessageHead::Request(request) = head else { return Ok(()) };
+        let kept = self.outgoing.keep(request, head::name_member(request.method, origin.config.names));
+        kept.inspect_err(|_| self.roll_back(origin))
+    }
+
+    fn begin_task(&mut self, task: Task) {
         self.enter(ExchangeState::Writing { connected: self.state.is_connected() });
         self.outgoing.clear();
-        (self.task, self.deadline) = (Task::NONE, None);
+        (self.task, self.deadline) = (task, None);
     }
 
     /// Takes the message back.
@@ -333,17 +341,15 @@ impl<'m> ExchangeSlot<'m> {
         self.rest(origin);
     }
 
-    /// Classifies the written message. Returns `None` if it fails at once: the tool must not be called.
-    pub(crate) fn classify(&mut self, origin: &OriginState<'_>) -> Option<Task> {
-        let message = self.outgoing.message();
-        self.task = Task::of(message);
-        if self.task.modern
-            && let Some(why) = origin.tools.excludes_call(message)
-        {
+    /// Returns `true` if the written message fails at once: the tool must not be called.
+    pub(crate) fn is_excluded(&mut self, origin: &OriginState<'_>) -> bool {
+        let message = self.outgoing.repeated();
+        let tool = message.name.filter(|_| self.task.is_modern() && message.method == head::CALL);
+        let why = tool.and_then(|tool| origin.tools.excludes(tool));
+        if let Some(why) = why {
             self.over(End::Failed(FailureReason::Excluded(why)));
-            return None;
         }
-        Some(self.task)
+        why.is_some()
     }
 
     /// Sends the message, at once or after the event `hold`.
@@ -357,8 +363,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Begins an exchange that has no message.
     pub(crate) fn open(&mut self, purpose: Purpose, origin: &mut OriginState<'_>) {
-        self.begin();
-        self.task.purpose = purpose;
+        self.begin_task(Task { purpose, ..Task::NONE });
         self.launch(origin);
     }
 
@@ -383,9 +388,8 @@ impl<'m> ExchangeSlot<'m> {
     /// Writes the head, with further `lines` in it. Returns `false` if it does not fit.
     fn write_head(&mut self, lines: &[u8], origin: &OriginState<'_>) -> bool {
         let (task, last_id, at) = (&self.task, self.decoder.last_id(), self.at);
-        let write = |message: &[u8], out: &mut dyn mcp_sansio::sink::Sink| {
-            head::write(task, message, last_id, lines, (origin, at), out)
-        };
+        let write =
+            |message: Repeated<'_>, out: &mut dyn Sink| head::write(task, message, last_id, lines, (origin, at), out);
         self.outgoing.write_head(task.posts(), write).is_ok()
     }
 
@@ -406,10 +410,8 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns the method of the message, and the name of its tool or prompt.
     pub(crate) fn operation(&self) -> [&str; 2] {
-        let Ok(envelope) = Envelope::parse(self.outgoing.body()) else { return [""; 2] };
-        let name = envelope.members.name.and_then(|name| name.text()).and_then(|name| name.plain());
-        [envelope.method.and_then(|method| method.text()).and_then(|method| method.plain()), name]
-            .map(Option::unwrap_or_default)
+        let Repeated { method, name, .. } = self.outgoing.repeated();
+        [method, name.and_then(|name| name.plain()).unwrap_or_default()]
     }
 
     /// Returns the number of the credentials with which the message went out last.
@@ -719,7 +721,7 @@ impl<'m> ExchangeSlot<'m> {
         if !matches!(event.name, "" | "message") || event.data.is_empty() {
             return self.decoder.consume();
         }
-        let class = Class::of(event.data, task.request, origin.takes_batches(task.modern));
+        let class = Class::of(event.data, task.request, origin.takes_batches(task.is_modern()));
         if class != Class::NotJson {
             self.task.pauses = 0;
         }
@@ -782,7 +784,7 @@ impl<'m> ExchangeSlot<'m> {
     fn on_json(&mut self, origin: &mut OriginState<'_>) {
         let task = self.task;
         let body = self.kept();
-        match Class::of(body, task.request, origin.takes_batches(task.modern)) {
+        match Class::of(body, task.request, origin.takes_batches(task.is_modern())) {
             Class::Response(Some(id), _) if Some(id) == task.request => {
                 learn(&task, body, origin);
                 self.over(End::Response);
@@ -849,7 +851,7 @@ impl<'m> ExchangeSlot<'m> {
         }
         let can = match self.task.purpose {
             Purpose::Listen => true,
-            Purpose::Request => !self.task.modern && !self.decoder.last_id().is_empty(),
+            Purpose::Request => !self.task.is_modern() && !self.decoder.last_id().is_empty(),
             _ => false,
         };
         if !can || self.task.tries >= origin.config.tries {
@@ -1216,7 +1218,7 @@ fn learn(task: &Task, bytes: &[u8], origin: &mut OriginState<'_>) {
     let Some(result) = Envelope::parse(bytes).ok().and_then(|envelope| envelope.result) else { return };
     match task.topic {
         Topic::Initialize => origin.learn_version(result),
-        Topic::Tools(fresh) if task.modern => origin.tools.learn(result, fresh),
+        Topic::Tools(fresh) if task.is_modern() => origin.tools.learn(result, fresh),
         _ => {}
     }
 }

@@ -1,11 +1,12 @@
 //! Writes the heads of requests.
 
 use mcp_sansio::FullError;
-use mcp_sansio::json::{Raw, write};
-use mcp_sansio::rpc::Envelope;
+use mcp_sansio::json::write;
+use mcp_sansio::revision::Revision;
 use mcp_sansio::sink::Sink;
 
 use super::origin::OriginState;
+use super::outgoing::Repeated;
 use super::params;
 use super::task::{Purpose, Task};
 
@@ -25,7 +26,7 @@ pub(crate) fn verb(task: &Task) -> &'static str {
 /// set for all.
 pub(crate) fn write(
     task: &Task,
-    message: &[u8],
+    message: Repeated<'_>,
     last_id: &str,
     lines: &[u8],
     (origin, at): (&OriginState<'_>, usize),
@@ -38,16 +39,14 @@ pub(crate) fn write(
     if task.posts() {
         out.put(b"Accept: application/json, text/event-stream\r\n")?;
         out.put(b"Content-Type: application/json\r\nContent-Length: ")?;
-        write::unsigned(out, message.len() as u64)?;
+        write::unsigned(out, message.message.len() as u64)?;
         out.put(b"\r\n")?;
     } else if !ends {
         out.put(b"Accept: text/event-stream\r\n")?;
         field_if(out, "Last-Event-ID", last_id)?;
     }
-    if task.modern
-        && let Ok(envelope) = Envelope::parse(message)
-    {
-        write_modern(&envelope, origin, out)?;
+    if let Some(revision) = task.revision {
+        write_modern(revision, message, origin, out)?;
     } else if task.in_session() {
         field_if(out, "MCP-Protocol-Version", origin.version.map_or("", |version| version.date()))?;
         field_if(out, "Mcp-Session-Id", origin.session().unwrap_or(""))?;
@@ -74,36 +73,34 @@ pub(crate) fn replaces(lines: &[u8], header: &[u8]) -> bool {
     lines.split(|byte| *byte == b'\n').any(|line| line.get(..name(line)).unwrap_or(&[]).eq_ignore_ascii_case(header))
 }
 
-/// Writes the headers of 2026-07-28 that repeat parts of the body.
-fn write_modern(envelope: &Envelope<'_>, origin: &OriginState<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
-    visible(out, "MCP-Protocol-Version", envelope.meta.version)?;
-    visible(out, "Mcp-Method", envelope.method)?;
-    let Some(method) = envelope.method.and_then(|method| method.text()) else { return Ok(()) };
-    let extended = origin.config.names.iter().find(|(name, _)| method.eq_str(name));
-    let named = match extended {
-        Some((_, member)) => envelope.params.and_then(|params| params.get(member)),
-        None if method.eq_str("resources/read") => envelope.members.uri,
-        None if method.eq_str("tools/call") || method.eq_str("prompts/get") => envelope.members.name,
-        None => None,
-    };
-    let Some(name) = named.and_then(|name| name.text()) else { return Ok(()) };
-    out.put(b"Mcp-Name: ")?;
-    params::write_value(name, out)?;
-    out.put(b"\r\n")?;
-    match envelope.members.arguments.filter(|_| method.eq_str("tools/call")) {
-        Some(arguments) => origin.tools.write_headers(name, arguments, out),
-        None => Ok(()),
+/// Returns the member of the params of a method that its header `Mcp-Name` repeats.
+pub(crate) fn name_member<'c>(method: &str, names: &[(&str, &'c str)]) -> Option<&'c str> {
+    match method {
+        "resources/read" => Some("uri"),
+        CALL | "prompts/get" => Some("name"),
+        _ => names.iter().find(|(name, _)| *name == method).map(|(_, member)| *member),
     }
 }
 
-/// Writes a header whose value has no encoding: visible ASCII only.
-fn visible(out: &mut dyn Sink, name: &str, value: Option<Raw<'_>>) -> Result<(), FullError> {
-    let Some(text) = value.and_then(|value| value.text()).filter(|text| params::is_visible(*text)) else {
-        return Ok(());
-    };
-    put_all(out, &[name, ": "])?;
-    text.chars().flatten().try_for_each(|c| out.put(c.encode_utf8(&mut [0; 4]).as_bytes()))?;
-    out.put(b"\r\n")
+pub(crate) const CALL: &str = "tools/call";
+
+/// Writes the headers of 2026-07-28 that repeat parts of the body.
+fn write_modern(
+    revision: Revision,
+    message: Repeated<'_>,
+    origin: &OriginState<'_>,
+    out: &mut dyn Sink,
+) -> Result<(), FullError> {
+    put_all(out, &["MCP-Protocol-Version: ", revision.date(), "\r\n"])?;
+    // It has no encoding for other methods.
+    if !message.method.is_empty() && message.method.bytes().all(|byte| byte.is_ascii_graphic()) {
+        put_all(out, &["Mcp-Method: ", message.method, "\r\n"])?;
+    }
+    let Some(name) = message.name else { return Ok(()) };
+    out.put(b"Mcp-Name: ")?;
+    params::write_value(name, out)?;
+    out.put(b"\r\n")?;
+    if message.method == CALL { origin.tools.write_headers(name, message.message, out) } else { Ok(()) }
 }
 
 fn field_if(out: &mut dyn Sink, name: &str, value: &str) -> Result<(), FullError> {

@@ -8,7 +8,7 @@ use mcp_sansio::memory::records::Records;
 use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::origin::Sse;
 use super::origin::check_header;
@@ -682,6 +682,9 @@ enum Mode {
     Nowhere,
 }
 
+/// The kind of the record of `notifications/initialized` in the outbox.
+const INITIALIZED: u8 = 1;
+
 /// A mark before a message while others wait in the outbox: the room grows.
 const BEFORE: usize = usize::MAX;
 
@@ -690,7 +693,9 @@ impl ExchangeOut<'_> {
     fn flush(&mut self) {
         loop {
             let Some(first) = self.outbox.iter().next() else { return };
-            if self.remote.begin(MessageKind::Notification).is_err() {
+            let initialized = first.kind == INITIALIZED;
+            let head = if initialized { MessageHead::Initialized } else { MessageHead::Notification };
+            if self.remote.begin(head).is_err() {
                 return;
             }
             let at = first.at();
@@ -702,8 +707,9 @@ impl ExchangeOut<'_> {
         }
     }
 
-    fn queue(&mut self) -> Result<(), FullError> {
-        let at = self.outbox.begin(0, 0, 0).map_err(|_| FullError::Now)?;
+    fn queue(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        let kind = if matches!(head, MessageHead::Initialized) { INITIALIZED } else { 0 };
+        let at = self.outbox.begin(0, kind, 0).map_err(|_| FullError::Now)?;
         self.mode = Mode::Queue(at, 0);
         Ok(())
     }
@@ -753,18 +759,18 @@ impl Sink for ExchangeOut<'_> {
 }
 
 impl Out for ExchangeOut<'_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
-        match kind {
-            MessageKind::Notification if self.modern => {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        match head {
+            MessageHead::Notification if self.modern => {
                 self.mode = Mode::Nowhere;
                 return Ok(());
             }
-            MessageKind::Request => {
-                self.remote.begin(kind)?;
+            MessageHead::Request(_) => {
+                self.remote.begin(head)?;
                 self.mode = Mode::Slot;
             }
             // Messages in the outbox go first.
-            _ if self.outbox.used() > 0 || self.remote.begin(kind).is_err() => self.queue()?,
+            _ if self.outbox.used() > 0 || self.remote.begin(head).is_err() => self.queue(head)?,
             _ => self.mode = Mode::Slot,
         }
         if self.shown.limit() > 0 {

@@ -115,7 +115,7 @@ use mcp_sansio::json::Text;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use origin::{OriginState, Sse};
 use params::AnnotationError;
@@ -495,14 +495,14 @@ impl Sink for HttpTransport<'_> {
 
 /// Takes one message after the other, each into a slot of its own. Fails with [`FullError::Now`] if no slot is free.
 impl Out for HttpTransport<'_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         if self.held || self.writing.is_some() {
             return Err(FullError::Now);
         }
         self.told();
-        let at = self.choose(kind == MessageKind::Request).ok_or(FullError::Now)?;
+        let at = self.choose(matches!(head, MessageHead::Request(_))).ok_or(FullError::Now)?;
         if let Some(slot) = self.slots.get_mut(at) {
-            slot.begin();
+            slot.begin(head, &self.origin)?;
         }
         self.writing = Some(at);
         Ok(())

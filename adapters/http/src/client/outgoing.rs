@@ -1,47 +1,93 @@
 //! An outgoing message and its head.
 
 use mcp_sansio::FullError;
+use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::memory::Store;
-use mcp_sansio::sink::{Sink, SliceStorage, Storage};
+use mcp_sansio::sink::{LineSink, MessageHead, RequestInfo, Sink, SliceStorage, whole};
 
-/// A message, and its head before it as soon as the message is sent.
+/// A message, and its head before it as soon as the message is sent. The store has the method and the name of a request first,
+/// as they were before they became part of the message, then room for the head, then the message.
 pub(crate) struct Outgoing<'m> {
     store: Store<'m>,
-    /// Number of bytes of the message and of the head.
-    body: usize,
+    /// The ends of the method and of the name, which is a JSON string.
+    method: usize,
+    name: usize,
+    /// The start of the head, and of the message right behind it.
     head: usize,
-    /// Number of bytes of both to send, and of those already sent.
-    total: usize,
+    message: usize,
+    /// The end of the message, and of what is sent: the head alone, if the request does not post.
+    end: usize,
+    last: usize,
+    /// Number of bytes already sent.
     sent: usize,
 }
 
-/// Number of bytes reserved for the head.
+/// Number of bytes reserved before the message.
 const HEAD: usize = 1024;
+
+/// The parts of a message that its head repeats.
+#[derive(Clone, Copy)]
+pub(crate) struct Repeated<'a> {
+    /// The method of a request; else empty.
+    pub(crate) method: &'a str,
+    /// The name or URI of what the request uses.
+    pub(crate) name: Option<Text<'a>>,
+    /// The whole message.
+    pub(crate) message: &'a [u8],
+}
+
+impl<'a> Repeated<'a> {
+    /// Takes the method, which ends at `method`, and the name apart.
+    fn new(texts: &'a [u8], method: usize, message: &'a [u8]) -> Self {
+        let (method, name) = texts.split_at_checked(method).unwrap_or_default();
+        Repeated {
+            method: core::str::from_utf8(method).unwrap_or(""),
+            name: Raw::parse(name).ok().and_then(|name| name.text()),
+            message,
+        }
+    }
+}
 
 impl<'m> Outgoing<'m> {
     pub(crate) const fn new(store: Store<'m>) -> Self {
-        Outgoing { store, body: 0, head: 0, total: 0, sent: 0 }
+        Outgoing { store, method: 0, name: 0, head: 0, message: 0, end: 0, last: 0, sent: 0 }
     }
 
-    pub(crate) const fn clear(&mut self) {
-        (self.body, self.head, self.total, self.sent) = (0, 0, 0, 0);
+    pub(crate) fn clear(&mut self) {
+        let start = HEAD.min(self.store.limit());
+        (self.method, self.name, self.sent) = (0, 0, 0);
+        (self.head, self.message, self.end, self.last) = (start, start, start, start);
+    }
+
+    /// Keeps the method of a request, and the text `member` of its params.
+    pub(crate) fn keep(&mut self, request: &RequestInfo<'_>, member: Option<&str>) -> Result<(), FullError> {
+        self.name = self.write(|_, out| out.put(request.method.as_bytes()))?;
+        self.method = self.name;
+        let Some(member) = member else { return Ok(()) };
+        let len = self.write(|_, out| {
+            whole(out, MessageHead::Result, |out| {
+                (request.text)(member, out);
+            })
+        })?;
+        // Without the newline of the sink.
+        self.name += len.saturating_sub(1);
+        Ok(())
     }
 
     /// Appends to the message.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if self.room() < bytes.len() || !self.store.reach(self.body.saturating_add(bytes.len())) {
+        let end = self.end.saturating_add(bytes.len());
+        if !self.store.reach(end) {
             return Err(FullError::Now);
         }
-        let place = self.store.bytes_mut().get_mut(self.body..).unwrap_or(&mut []);
-        for (to, from) in place.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        self.body += bytes.len();
+        let place = self.store.bytes_mut().get_mut(self.end..end).unwrap_or(&mut []);
+        mcp_sansio::sink::copy(place, bytes);
+        self.end = end;
         Ok(())
     }
 
     pub(crate) fn room(&self) -> usize {
-        self.capacity().saturating_sub(self.body)
+        self.store.limit().saturating_sub(self.end)
     }
 
     /// Returns the length of the largest message that fits.
@@ -51,68 +97,73 @@ impl<'m> Outgoing<'m> {
 
     /// Returns the length of the message so far.
     pub(crate) const fn len(&self) -> usize {
-        self.body
+        self.end - self.message
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.body = self.body.min(len);
+        self.end = self.end.min(self.message.saturating_add(len));
     }
 
-    /// Returns the message, while it has no head.
-    pub(crate) fn message(&self) -> &[u8] {
-        self.store.bytes().get(..self.body).unwrap_or(&[])
+    /// Returns the parts that the head repeats.
+    pub(crate) fn repeated(&self) -> Repeated<'_> {
+        let part = |from: usize, to: usize| self.store.bytes().get(from..to).unwrap_or(&[]);
+        Repeated::new(part(0, self.name), self.method, part(self.message, self.end))
     }
 
-    /// Returns the message that is sent, behind its head.
-    pub(crate) fn body(&self) -> &[u8] {
-        self.store.bytes().get(self.head..self.head.saturating_add(self.body)).unwrap_or(&[])
-    }
-
-    /// Writes the head, in place of an earlier one. `write` gets the message. The message is sent after the head
-    /// only if `posts` is set.
+    /// Writes the head, in place of an earlier one. The message is sent after the head only if `posts` is set.
     pub(crate) fn write_head(
         &mut self,
         posts: bool,
-        write: impl Fn(&[u8], &mut dyn Sink) -> Result<(), FullError>,
+        write: impl Fn(Repeated<'_>, &mut dyn Sink) -> Result<(), FullError>,
     ) -> Result<(), FullError> {
-        // The message moves to the front, the head is written after it, then both change places.
-        let (head, body) = (core::mem::take(&mut self.head), self.body);
-        if head > 0 && head + body <= self.store.bytes().len() {
-            self.store.bytes_mut().copy_within(head..head + body, 0);
+        let len = self.write(|repeated, out| write(repeated, out))?;
+        self.head = self.message.saturating_sub(len);
+        if let Some(place) = self.store.bytes_mut().get_mut(self.name..self.message) {
+            let to = place.len().saturating_sub(len);
+            place.copy_within(..place.len() - to, to);
         }
-        let mut room = HEAD / 2;
-        loop {
-            let last = !self.store.reach(body.saturating_add(room));
-            if last {
-                self.store.reach(self.store.limit());
-            }
-            let (message, free) = self.store.bytes_mut().split_at_mut_checked(body).ok_or(FullError::Never)?;
-            let mut out = Bare(SliceStorage::new(free));
-            match write(message, &mut out) {
-                Ok(()) => {
-                    self.head = out.0.bytes().len();
-                    break;
-                }
-                Err(full) if last => return Err(full),
-                Err(_) => room = room.saturating_mul(2),
-            }
-        }
-        let end = body + self.head;
-        if let Some(all) = self.store.bytes_mut().get_mut(..end)
-            && body <= all.len()
-        {
-            all.rotate_left(body);
-        }
-        (self.total, self.sent) = (if posts { end } else { self.head }, 0);
+        (self.last, self.sent) = (if posts { self.end } else { self.message }, 0);
         Ok(())
     }
 
+    /// Writes behind the name, and returns the number of bytes.
+    fn write(
+        &mut self,
+        mut write: impl FnMut(Repeated<'_>, &mut LineSink<SliceStorage<'_>>) -> Result<(), FullError>,
+    ) -> Result<usize, FullError> {
+        self.store.reach(self.end);
+        loop {
+            let (before, message) =
+                self.store.bytes_mut().split_at_mut_checked(self.message).ok_or(FullError::Never)?;
+            let (texts, free) = before.split_at_mut_checked(self.name).ok_or(FullError::Never)?;
+            let message = message.get(..self.end - self.message).unwrap_or(&[]);
+            let mut out = LineSink::new(SliceStorage::new(free));
+            match write(Repeated::new(texts, self.method, message), &mut out) {
+                Ok(()) => return Ok(out.pending().len()),
+                Err(full) if !self.make_room() => return Err(full),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Moves the message up, for more room before it. Returns `false` if the store is full.
+    fn make_room(&mut self) -> bool {
+        let len = self.len();
+        let start = self.message.saturating_mul(2).min(self.store.limit().saturating_sub(len));
+        if start <= self.message || !self.store.reach(start + len) {
+            return false;
+        }
+        self.store.bytes_mut().copy_within(self.message..self.end, start);
+        (self.message, self.end) = (start, start + len);
+        true
+    }
+
     pub(crate) fn pending(&self) -> &[u8] {
-        self.store.bytes().get(self.sent..self.total).unwrap_or(&[])
+        self.store.bytes().get(self.head + self.sent..self.last).unwrap_or(&[])
     }
 
     pub(crate) fn advance(&mut self, n: usize) {
-        self.sent = self.sent.saturating_add(n).min(self.total);
+        self.sent = self.sent.saturating_add(n).min(self.last - self.head);
     }
 
     /// Returns `true` if no byte was sent.
@@ -122,19 +173,6 @@ impl<'m> Outgoing<'m> {
 
     /// Returns `true` if all bytes were sent. Before that, the server cannot have handled the message.
     pub(crate) const fn is_sent(&self) -> bool {
-        self.sent >= self.total
-    }
-}
-
-/// A [`Sink`] that adds no bytes of its own.
-struct Bare<'b>(SliceStorage<'b>);
-
-impl Sink for Bare<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if self.0.append(bytes) { Ok(()) } else { Err(FullError::Now) }
-    }
-
-    fn room(&self) -> usize {
-        self.0.limit().saturating_sub(self.0.bytes().len())
+        self.sent >= self.last - self.head
     }
 }

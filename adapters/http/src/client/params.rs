@@ -254,18 +254,11 @@ impl<'m> Tools<'m> {
         self.known.iter().filter(|record| parts(record.data).next().is_some_and(|name| name.same(&tool))).last()
     }
 
-    /// Returns the reason why the `tools/call` in `message` must not be sent.
-    pub(crate) fn excludes_call(&self, message: &[u8]) -> Option<AnnotationError> {
+    /// Returns the reason why a tool must not be called.
+    pub(crate) fn excludes(&self, tool: Text<'_>) -> Option<AnnotationError> {
         if self.excluded == 0 {
             return None;
         }
-        let envelope = Envelope::parse(message).ok()?;
-        envelope.method?.text().filter(|method| method.eq_str("tools/call"))?;
-        self.excludes(envelope.members.name?.text()?)
-    }
-
-    /// Returns the reason why a tool must not be called.
-    fn excludes(&self, tool: Text<'_>) -> Option<AnnotationError> {
         self.find(tool).filter(|record| record.kind == EXCLUDED).and_then(|record| reason(&record))
     }
 
@@ -275,14 +268,12 @@ impl<'m> Tools<'m> {
         excluded.filter_map(|record| Some((parts(record.data).next()?, reason(&record)?)))
     }
 
-    /// Writes the `Mcp-Param-*` headers of a call.
-    pub(crate) fn write_headers(
-        &self,
-        tool: Text<'_>,
-        arguments: Raw<'_>,
-        out: &mut dyn Sink,
-    ) -> Result<(), FullError> {
-        let Some(found) = self.find(tool) else { return Ok(()) };
+    /// Writes the `Mcp-Param-*` headers of a call: for a tool with such parameters, of the arguments as they are written in
+    /// `message`.
+    pub(crate) fn write_headers(&self, tool: Text<'_>, message: &[u8], out: &mut dyn Sink) -> Result<(), FullError> {
+        let Some(found) = self.find(tool).filter(|found| found.kind == PARAMETER) else { return Ok(()) };
+        let params = Raw::parse(message).ok().and_then(|message| message.get("params"));
+        let Some(arguments) = params.and_then(|params| params.get("arguments")) else { return Ok(()) };
         for record in self.known.iter().filter(|record| record.owner == found.owner && record.kind == PARAMETER) {
             let mut parts = parts(record.data).skip(1);
             let Some(header) = parts.next() else { continue };
@@ -462,11 +453,6 @@ fn is_sentinel(text: Text<'_>) -> bool {
     opens && last == [Some('?'), Some('=')]
 }
 
-/// Returns `true` if all characters of a text are visible ASCII.
-pub(crate) fn is_visible(text: Text<'_>) -> bool {
-    !text.raw().is_empty() && text.chars().all(|c| c.is_ok_and(|c| matches!(c, '!'..='~')))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -503,12 +489,13 @@ mod tests {
         written(tools, name, r#"{"a":"x"}"#).trim().into()
     }
 
-    fn written(tools: &Tools<'_>, name: &str, arguments: &'static str) -> String {
+    fn written(tools: &Tools<'_>, name: &str, arguments: &str) -> String {
         let mut bytes = [0; 256];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let name = format!("\"{name}\"");
         let name = Raw::parse(name.as_bytes()).unwrap().text().unwrap();
-        tools.write_headers(name, Raw::constant(arguments), &mut out).unwrap();
+        let message = format!("{{\"params\":{{\"arguments\":{arguments}}}}}");
+        tools.write_headers(name, message.as_bytes(), &mut out).unwrap();
         String::from_utf8(out.pending().to_vec()).unwrap()
     }
 

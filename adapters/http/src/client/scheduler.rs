@@ -9,9 +9,13 @@ use super::{HttpTransport, ListenState};
 impl HttpTransport<'_> {
     /// Sends the message written into a slot.
     pub(crate) fn dispatch(&mut self, at: usize) {
-        let Some(task) = self.slots.get_mut(at).and_then(|slot| slot.classify(&self.origin)) else { return };
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        if slot.is_excluded(&self.origin) {
+            return;
+        }
+        let task = *slot.task();
         if task.purpose == Purpose::Request {
-            self.origin.modern = task.modern;
+            self.origin.modern = task.is_modern();
         }
         if task.topic == Topic::Initialize {
             self.begin_session(at);
@@ -36,7 +40,7 @@ impl HttpTransport<'_> {
         for (_, slot) in self.slots.iter_mut().enumerate().filter(|(other, _)| *other != at) {
             if slot.is(Purpose::EndSession) && !slot.is_over() {
                 slot.skip_end_of_session();
-            } else if slot.is_post() && (slot.task().sse || !slot.task().modern) {
+            } else if slot.is_post() && (slot.task().sse || !slot.task().is_modern()) {
                 slot.fail_next(FailureReason::SessionLost);
             }
         }

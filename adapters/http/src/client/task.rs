@@ -3,8 +3,10 @@
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::code;
+use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::Millis;
+use mcp_sansio::sink::MessageHead;
 
 /// The purpose of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,8 @@ pub(crate) struct Task {
     /// The `id` of the request.
     pub(crate) request: Option<u64>,
     pub(crate) topic: Topic,
-    /// The message is of 2026-07-28.
-    pub(crate) modern: bool,
+    /// The revision that the message names, from 2026-07-28 on.
+    pub(crate) revision: Option<Revision>,
     /// The message may be sent twice without harm.
     pub(crate) idempotent: bool,
     /// The message is posted to the endpoint of HTTP with SSE.
@@ -72,7 +74,7 @@ impl Task {
         purpose: Purpose::OneWay,
         request: None,
         topic: Topic::Other,
-        modern: false,
+        revision: None,
         idempotent: false,
         sse: false,
         resume: false,
@@ -85,30 +87,31 @@ impl Task {
         opened: None,
     };
 
-    /// Reads the facts of an outgoing message.
-    pub(crate) fn of(message: &[u8]) -> Task {
-        let mut task = Task::NONE;
+    /// Makes the facts of an outgoing message from its head.
+    pub(crate) fn of(head: MessageHead<'_>) -> Task {
         // A server acts once on a notification that comes twice, and ignores the second of two responses.
-        task.idempotent = true;
-        let Ok(envelope) = Envelope::parse(message) else { return task };
-        task.modern = envelope.meta.version.is_some();
-        match envelope.shape() {
-            MessageShape::Request { id, method } => {
-                task.purpose = Purpose::Request;
-                task.request = id.u64();
-                task.idempotent = method.raw().ends_with(b"/list") || SAFE.iter().any(|name| method.eq_str(name));
-                if method.eq_str("initialize") {
-                    task.topic = Topic::Initialize;
-                } else if method.eq_str("tools/list") {
-                    task.topic = Topic::Tools(envelope.members.cursor.is_none());
-                }
-            }
-            MessageShape::Notification { method } if method.eq_str("notifications/initialized") => {
-                task.topic = Topic::Initialized;
-            }
-            _ => {}
+        let task = Task { idempotent: true, ..Task::NONE };
+        match head {
+            MessageHead::Request(request) => Task {
+                purpose: Purpose::Request,
+                request: Some(request.id),
+                topic: match request.method {
+                    "initialize" => Topic::Initialize,
+                    "tools/list" => Topic::Tools(!request.has_text("cursor")),
+                    _ => Topic::Other,
+                },
+                revision: Revision::from_date(request.version),
+                idempotent: request.method.ends_with("/list") || SAFE.contains(&request.method),
+                ..task
+            },
+            MessageHead::Initialized => Task { topic: Topic::Initialized, ..task },
+            _ => task,
         }
-        task
+    }
+
+    /// Returns `true` if the message is of 2026-07-28.
+    pub(crate) const fn is_modern(&self) -> bool {
+        self.revision.is_some()
     }
 
     /// Returns `true` if it is sent by POST.
@@ -118,7 +121,7 @@ impl Task {
 
     /// Returns `true` if it belongs to the legacy session.
     pub(crate) fn in_session(&self) -> bool {
-        !self.modern && self.topic != Topic::Initialize && self.purpose != Purpose::SseStream
+        !self.is_modern() && self.topic != Topic::Initialize && self.purpose != Purpose::SseStream
     }
 }
 

@@ -2,7 +2,7 @@
 //! may ask for it again.
 
 use mcp_sansio::FullError;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::log::{HEAD, Log, Record, Spot};
 use super::stream::Stream;
@@ -125,10 +125,9 @@ impl Sink for StreamOut<'_, '_> {
 }
 
 impl Out for StreamOut<'_, '_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         // Answers are limited by their requests, which are refused by then.
-        let more = matches!(kind, MessageKind::Notification | MessageKind::Request)
-            && self.stream().unread() >= self.log.unread;
+        let more = head.is_unasked() && self.stream().unread() >= self.log.unread;
         let shut = more || self.held || self.open.is_some() || self.room() == 0;
         if shut { Err(FullError::Now) } else { self.open(0) }
     }
@@ -363,7 +362,7 @@ mod tests {
     }
 
     fn say(out: &mut StreamOut<'_, '_>, text: &[u8]) {
-        out.begin(MessageKind::Notification).unwrap();
+        out.begin(MessageHead::Notification).unwrap();
         out.put(text).unwrap();
         out.end();
     }
@@ -376,7 +375,7 @@ mod tests {
         let mut streams = [Stream::FREE];
         let mut out = StreamOut::new(&mut log, &mut streams, 0, true);
         assert!(out.held() && out.room() > 100);
-        assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Notification), Err(FullError::Now));
         assert_eq!(out.unsent(), None);
         out.hold(false);
         assert!(!out.held());
@@ -384,7 +383,7 @@ mod tests {
         say(&mut out, b"next");
         // What is taken back is not continued either.
         let unsent = out.unsent().unwrap();
-        out.begin(MessageKind::Streamed).unwrap();
+        out.begin(MessageHead::Streamed).unwrap();
         out.put(b"the beginning").unwrap();
         out.hold(true);
         out.back_to(unsent);
@@ -402,7 +401,7 @@ mod tests {
         let (mark, room) = (out.mark(), out.room());
         say(&mut out, b"second");
         say(&mut out, b"third");
-        out.begin(MessageKind::Notification).unwrap();
+        out.begin(MessageHead::Notification).unwrap();
         out.roll_back(mark);
         assert_eq!((out.mark(), out.room()), (mark, room));
         say(&mut out, b"other");
@@ -422,13 +421,13 @@ mod tests {
         let mut streams = [Stream::FREE];
         let mut out = StreamOut::new(&mut log, &mut streams, 0, false);
         say(&mut out, b"first");
-        out.begin(MessageKind::Batch).unwrap();
+        out.begin(MessageHead::Batch).unwrap();
         out.put(b"[1").unwrap();
         let (mark, room) = (out.mark(), out.room());
         out.put(b"]").unwrap();
         out.end();
         say(&mut out, b"whole");
-        out.begin(MessageKind::Notification).unwrap();
+        out.begin(MessageHead::Notification).unwrap();
         out.put(b"ha").unwrap();
         out.roll_back(mark);
         assert_eq!((out.mark(), out.room()), (mark, room));

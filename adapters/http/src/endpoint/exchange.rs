@@ -4,7 +4,7 @@ use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
 use mcp_sansio::server::{IncomingRequest, Millis, Peer, Scope, TransportChecks};
 use mcp_sansio::service::{Dispatched, MessageSource};
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::config::StreamPolicy;
 use super::events::StreamOut;
@@ -22,8 +22,8 @@ use super::{App, Asker, Endpoint};
 pub(crate) enum Mode {
     /// No message was written yet.
     Undecided,
-    /// One JSON body; its kind decides the status.
-    Body(MessageKind),
+    /// One JSON body with that status. `failed` if it is the error -32603.
+    Body { status: u16, failed: bool },
     /// Events.
     Stream,
 }
@@ -44,12 +44,19 @@ pub(crate) struct Exchange<'x, 's, 'm> {
     takes_stream: bool,
     /// A result becomes an event even if it comes first.
     prefers_stream: bool,
-    /// The kind of the last message.
-    begun: MessageKind,
+    modern: bool,
+    /// The last message is a notification.
+    notifies: bool,
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    fn new(body: &'x mut dyn Out, place: StreamPlace<'s, 'm>, accept: &Accept, prefers_stream: bool) -> Self {
+    fn new(
+        body: &'x mut dyn Out,
+        place: StreamPlace<'s, 'm>,
+        accept: &Accept,
+        prefers_stream: bool,
+        modern: bool,
+    ) -> Self {
         Exchange {
             mode: Mode::Undecided,
             wanted_stream: false,
@@ -59,14 +66,15 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
             place: Some(place).filter(|_| accept.stream()),
             takes_stream: accept.stream(),
             prefers_stream,
-            begun: MessageKind::Notification,
+            modern,
+            notifies: true,
         }
     }
 
     /// Begins an event. Notes the reason if that fails, except for a notification: those may be left out.
-    fn begin_event(&mut self, kind: MessageKind) -> Result<(), FullError> {
+    fn begin_event(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
         self.open_stream();
-        let begun = self.stream.as_mut().map_or(Err(FullError::Never), |stream| stream.begin(kind));
+        let begun = self.stream.as_mut().map_or(Err(FullError::Never), |stream| stream.begin(head));
         match begun {
             Ok(()) => self.mode = Mode::Stream,
             Err(_) => self.note_missing(),
@@ -82,7 +90,7 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
     }
 
     fn note_missing(&mut self) {
-        if self.begun != MessageKind::Notification {
+        if !self.notifies {
             self.wanted_stream |= !self.takes_stream;
             self.crowded |= self.takes_stream && self.stream.as_ref().is_none_or(StreamOut::is_crowded);
         }
@@ -145,31 +153,32 @@ impl Sink for Exchange<'_, '_, '_> {
 }
 
 impl Out for Exchange<'_, '_, '_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
-        self.begun = kind;
-        if kind == MessageKind::Batch {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        self.notifies = matches!(head, MessageHead::Notification);
+        if matches!(head, MessageHead::Batch) {
             self.open_stream();
         }
-        match (self.mode, kind) {
+        match (self.mode, head) {
             // The later answers of a batch follow as events.
-            (Mode::Undecided, MessageKind::Batch) if self.stream.is_some() => self.begin_event(kind),
-            (Mode::Undecided, MessageKind::Result) if self.prefers_stream && self.begin_event(kind).is_ok() => Ok(()),
+            (Mode::Undecided, MessageHead::Batch) if self.stream.is_some() => self.begin_event(head),
+            (Mode::Undecided, MessageHead::Result) if self.prefers_stream && self.begin_event(head).is_ok() => Ok(()),
             (
                 Mode::Undecided,
-                MessageKind::Result | MessageKind::Error(_) | MessageKind::Refusal(_) | MessageKind::Batch,
+                MessageHead::Result | MessageHead::Error(_) | MessageHead::Refusal(_) | MessageHead::Batch,
             ) => {
-                self.body.begin(kind)?;
-                self.mode = Mode::Body(kind);
+                self.body.begin(head)?;
+                let failed = matches!(head, MessageHead::Error(code::INTERNAL));
+                self.mode = Mode::Body { status: status_of(head, self.modern), failed };
                 Ok(())
             }
             // A body has one message. For a question there would have to be a stream.
-            (Mode::Body(_), _) => {
-                if kind == MessageKind::Request {
+            (Mode::Body { .. }, _) => {
+                if matches!(head, MessageHead::Request(_)) {
                     self.note_missing();
                 }
                 Err(FullError::Never)
             }
-            (Mode::Undecided | Mode::Stream, _) => self.begin_event(kind),
+            (Mode::Undecided | Mode::Stream, _) => self.begin_event(head),
         }
     }
 
@@ -261,7 +270,7 @@ impl Endpoint<'_> {
         // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
-        let mut exchange = Exchange::new(body, place, &accept, prefers);
+        let mut exchange = Exchange::new(body, place, &accept, prefers, asker.modern);
         let checks = HeaderChecks { head, modern: asker.modern };
         let origin = origin_of(&checks, principal);
         let server = &mut self.server;
@@ -299,12 +308,12 @@ impl Endpoint<'_> {
         let response = match (start.mode, start.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
             // The error says that the answer does not fit a body. Soon there may be a stream for it.
-            (Mode::Body(MessageKind::Error(code::INTERNAL)), _) if start.crowded => {
+            (Mode::Body { failed: true, .. }, _) if start.crowded => {
                 body.roll_back(Mark::new(0));
                 refuse(body, 503, code::INTERNAL, "Overloaded: try again")
             }
-            (Mode::Body(kind), _) => {
-                let status = if start.wanted_stream { 406 } else { status_of(kind, asker.modern) };
+            (Mode::Body { status, .. }, _) => {
+                let status = if start.wanted_stream { 406 } else { status };
                 EndpointResponse::status(status).with(ResponseBody::Json)
             }
             (_, Some(slot)) if waits => return self.streamed(asker, slot),
@@ -370,12 +379,12 @@ pub(crate) fn origin_of<'o>(checks: &'o dyn TransportChecks, principal: Option<&
 }
 
 /// Returns the status of a JSON body.
-fn status_of(kind: MessageKind, modern: bool) -> u16 {
-    match (kind, modern) {
-        (MessageKind::Refusal(code::INTERNAL), _) => 503,
-        (MessageKind::Error(code::METHOD_NOT_FOUND) | MessageKind::Refusal(code::METHOD_NOT_FOUND), true) => 404,
-        (MessageKind::Refusal(_), true) => 400,
-        (MessageKind::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
+fn status_of(head: MessageHead<'_>, modern: bool) -> u16 {
+    match (head, modern) {
+        (MessageHead::Refusal(code::INTERNAL), _) => 503,
+        (MessageHead::Error(code::METHOD_NOT_FOUND) | MessageHead::Refusal(code::METHOD_NOT_FOUND), true) => 404,
+        (MessageHead::Refusal(_), true) => 400,
+        (MessageHead::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
         _ => 200,
     }
 }

@@ -624,7 +624,7 @@ mod tests {
     use super::super::events::{StreamOut, Written, write_events};
     use super::*;
     use mcp_sansio::FullError;
-    use mcp_sansio::sink::{MessageKind, Out, Sink};
+    use mcp_sansio::sink::{MessageHead, Out, Sink};
 
     const TEXT: &[u8] = &[b'x'; 70];
 
@@ -653,7 +653,7 @@ mod tests {
 
     fn say_text(log: &mut Log<'_>, streams: &mut [Stream], slot: u16, text: &[u8]) -> Result<(), FullError> {
         let mut out = StreamOut::new(log, streams, slot, false);
-        out.begin(MessageKind::Result)?;
+        out.begin(MessageHead::Result)?;
         out.put(text)?;
         out.end();
         Ok(())
@@ -756,7 +756,7 @@ mod tests {
                     let room = log.room(&streams[usize::from(slot)].chain);
                     let mut out = StreamOut::new(&mut log, &mut streams, slot, false);
                     let mark = out.mark();
-                    if out.begin(MessageKind::Result).is_ok() {
+                    if out.begin(MessageHead::Result).is_ok() {
                         let len = room - HEAD - (dice >> 24) as usize % (room - HEAD).clamp(1, 99);
                         out.put(&TEXT.repeat(20)[..len]).unwrap();
                         out.end();

@@ -2,7 +2,7 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::sink::{MessageKind, Out};
+use mcp_sansio::sink::{MessageHead, Out};
 
 use super::config::same_path;
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
@@ -23,7 +23,7 @@ pub(crate) fn serve_metadata<'r>(
         return not_allowed(body, "GET");
     }
     let mut write = || {
-        body.begin(MessageKind::Result)?;
+        body.begin(MessageHead::Result)?;
         body.put(metadata.as_bytes())?;
         body.end();
         Ok::<(), FullError>(())

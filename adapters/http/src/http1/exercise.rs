@@ -1,6 +1,6 @@
 //! Runs a connection for the fuzz target and the tests: any input, cut at any places, has the same outcome.
 
-use mcp_sansio::sink::{MessageKind, Out, Sink};
+use mcp_sansio::sink::{MessageHead, Out, Sink};
 
 use super::{BodyOut, Connection, ConnectionLimits, ConnectionStep, Status};
 
@@ -110,7 +110,7 @@ fn answer(connection: &mut Connection<'_, 8>, note: &mut dyn FnMut(&[u8])) {
             put
         }),
         "/json" | "/windows" => {
-            let kind = if request.head.path() == "/json" { MessageKind::Result } else { MessageKind::Streamed };
+            let kind = if request.head.path() == "/json" { MessageHead::Result } else { MessageHead::Streamed };
             let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
             let begun = out.begin(kind);
             if begun.is_ok() {

@@ -1,7 +1,7 @@
 //! Writes messages as bodies and as events.
 
 use crate::sse::{self, SseEvent};
-use mcp_sansio::sink::{FullError, Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{FullError, Mark, MessageHead, Out, Sink};
 
 use super::answer::{HeaderFields, Phase, ResponseBuffer};
 use super::status::Status;
@@ -12,7 +12,7 @@ use super::status::Status;
 /// notifications fail with [`FullError::Never`].
 ///
 /// ```
-/// use mcp_sansio::sink::{MessageKind, Out, Sink};
+/// use mcp_sansio::sink::{MessageHead, Out, Sink};
 /// use mcp_sansio_http::http1::{ResponseBuffer, BodyOut, Connection, ConnectionLimits, Status, ConnectionStep};
 ///
 /// let (mut input, mut output) = ([0; 256], [0; 256]);
@@ -22,12 +22,12 @@ use super::status::Status;
 /// connection.filled(request.len());
 /// assert_eq!(connection.step(0), ConnectionStep::Request);
 ///
-/// let status = |kind: MessageKind| match kind {
-///     MessageKind::Error(-32601) => Status::NOT_FOUND,
+/// let status = |head: MessageHead<'_>| match head {
+///     MessageHead::Error(-32601) => Status::NOT_FOUND,
 ///     _ => Status::OK,
 /// };
 /// let mut out = BodyOut::new(connection.answer(), &status, &[]);
-/// out.begin(MessageKind::Error(-32601))?;
+/// out.begin(MessageHead::Error(-32601))?;
 /// out.put(b"{}")?;
 /// out.end();
 /// let head = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n";
@@ -36,7 +36,7 @@ use super::status::Status;
 /// ```
 pub struct BodyOut<'a, 'm> {
     answer: &'a mut ResponseBuffer<'m>,
-    status: &'a dyn Fn(MessageKind) -> Status,
+    status: &'a dyn Fn(MessageHead<'_>) -> Status,
     fields: HeaderFields<'a>,
 }
 
@@ -46,7 +46,7 @@ impl<'a, 'm> BodyOut<'a, 'm> {
     #[must_use]
     pub fn new(
         answer: &'a mut ResponseBuffer<'m>,
-        status: &'a dyn Fn(MessageKind) -> Status,
+        status: &'a dyn Fn(MessageHead<'_>) -> Status,
         fields: HeaderFields<'a>,
     ) -> Self {
         BodyOut { answer, status, fields }
@@ -67,14 +67,14 @@ impl Sink for BodyOut<'_, '_> {
 }
 
 impl Out for BodyOut<'_, '_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
-        let flows = match kind {
-            MessageKind::Request | MessageKind::Notification => return Err(FullError::Never),
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        let flows = match head {
+            _ if head.is_unasked() => return Err(FullError::Never),
             _ if self.answer.held => return Err(FullError::Now),
-            MessageKind::Streamed | MessageKind::Batch => true,
+            MessageHead::Streamed | MessageHead::Batch => true,
             _ => false,
         };
-        self.answer.begin_body((self.status)(kind), self.fields, flows)
+        self.answer.begin_body((self.status)(head), self.fields, flows)
     }
 
     fn end(&mut self) {
@@ -108,7 +108,7 @@ impl Out for BodyOut<'_, '_> {
 /// Results in windows, requests and notifications fail with [`FullError::Never`].
 ///
 /// ```
-/// use mcp_sansio::sink::{MessageKind, Out, Sink};
+/// use mcp_sansio::sink::{MessageHead, Out, Sink};
 /// use mcp_sansio_http::http1::{Connection, DraftOut, ConnectionLimits, Status, ConnectionStep};
 ///
 /// let (mut input, mut output) = ([0; 256], [0; 256]);
@@ -119,7 +119,7 @@ impl Out for BodyOut<'_, '_> {
 /// assert_eq!(connection.step(0), ConnectionStep::Request);
 ///
 /// let mut out = DraftOut::new(connection.answer());
-/// out.begin(MessageKind::Result)?;
+/// out.begin(MessageHead::Result)?;
 /// out.put(b"{}")?;
 /// out.end();
 /// assert_eq!(connection.pending(), b"");
@@ -151,9 +151,10 @@ impl Sink for DraftOut<'_, '_> {
 }
 
 impl Out for DraftOut<'_, '_> {
-    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
-        match kind {
-            MessageKind::Request | MessageKind::Notification | MessageKind::Streamed => Err(FullError::Never),
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        match head {
+            MessageHead::Streamed => Err(FullError::Never),
+            _ if head.is_unasked() => Err(FullError::Never),
             _ if self.answer.held => Err(FullError::Now),
             _ => self.answer.begin_draft(),
         }
@@ -189,7 +190,7 @@ impl Out for DraftOut<'_, '_> {
 ///
 /// ```
 /// use mcp_sansio_http::sse::{self, SseEvent};
-/// use mcp_sansio::sink::{MessageKind, Out, Sink};
+/// use mcp_sansio::sink::{MessageHead, Out, Sink};
 /// use mcp_sansio_http::http1::{Connection, EventOut, ConnectionLimits, ConnectionStep};
 ///
 /// let (mut input, mut output) = ([0; 256], [0; 256]);
@@ -203,7 +204,7 @@ impl Out for DraftOut<'_, '_> {
 /// let n = connection.pending().len();
 /// connection.sent(n); // the head
 /// let mut out = EventOut::new(connection.answer(), SseEvent::new().id("a-1"));
-/// out.begin(MessageKind::Notification)?;
+/// out.begin(MessageHead::Notification)?;
 /// out.put(b"{}")?;
 /// out.end();
 /// sse::comment("", connection.answer())?;
@@ -243,7 +244,7 @@ impl Sink for EventOut<'_, '_> {
 }
 
 impl Out for EventOut<'_, '_> {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         if !self.answer.is_stream() {
             return Err(FullError::Never);
         }

@@ -139,7 +139,7 @@ impl mcp_sansio::sink::Sink for Void {
 }
 
 impl mcp_sansio::sink::Out for Void {
-    fn begin(&mut self, _: mcp_sansio::sink::MessageKind) -> Result<(), mcp_sansio::FullError> {
+    fn begin(&mut self, _: mcp_sansio::sink::MessageHead<'_>) -> Result<(), mcp_sansio::FullError> {
         Err(mcp_sansio::FullError::Now)
     }
     fn end(&mut self) {}

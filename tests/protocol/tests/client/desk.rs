@@ -8,7 +8,7 @@ use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Icon;
-use mcp_sansio::sink::{FullError, Mark, MessageKind, Out, Sink};
+use mcp_sansio::sink::{FullError, Mark, MessageHead, Out, Sink};
 use mcp_sansio_test_support::Oracle;
 use serde_json::Value;
 use std::cell::Cell;
@@ -83,7 +83,7 @@ impl Sink for Tap {
 }
 
 impl Out for Tap {
-    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         Tap::count()
     }
     fn end(&mut self) {

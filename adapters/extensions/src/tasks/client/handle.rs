@@ -10,7 +10,7 @@ use mcp_sansio::client::views::{View, ViewError};
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{LineSink, MessageKind, Writer, whole};
+use mcp_sansio::sink::{LineSink, MessageHead, Writer, whole};
 
 use super::task::DetailedTask;
 
@@ -20,7 +20,7 @@ const LEGACY: &str = "2025-11-25";
 /// Writes JSON into memory.
 pub(crate) fn written(write: impl FnOnce(&mut Writer<'_>)) -> Result<Vec<u8>, FullError> {
     let mut out = LineSink::new(Vec::new());
-    whole(&mut out, MessageKind::Request, write)?;
+    whole(&mut out, MessageHead::Result, write)?;
     let mut bytes = out.into_inner();
     // The sink ends each message with a newline.
     bytes.truncate(bytes.trim_ascii_end().len());

@@ -84,7 +84,7 @@ fn a_kept_connection_on_which_something_came_unasked() {
     bench.reply(0, &json("200 OK", "", &result(1)));
     bench.told();
     let message = modern(2, "tools/call", "");
-    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+    write(&mut bench.remote, &message).unwrap();
     bench.reply(0, &json("408 Request Timeout", "Connection: close\r\n", "late"));
     assert_eq!((bench.told(), bench.connections), (vec![], 2));
     assert!(bench.received(0).ends_with(&message));
@@ -150,7 +150,7 @@ fn a_kept_connection_that_was_closed_meanwhile() {
     first(&mut bench);
     // A part of the message was not sent, so the server cannot have handled it.
     let message = modern(4, "tools/call", "");
-    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+    write(&mut bench.remote, &message).unwrap();
     let n = bench.remote.pending(0).len() - 1;
     bench.remote.sent(0, n);
     bench.close(0);
@@ -162,7 +162,7 @@ fn times() {
     let config = HttpClientConfig::DEFAULT;
     let mut bench = Bench::new("http://h/mcp", config);
     let message = modern(1, "ping", "");
-    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+    write(&mut bench.remote, &message).unwrap();
     assert_eq!(bench.remote.next_action(), Some(SocketAction::Connect(0)));
     bench.remote.expire(9_999);
     assert!(bench.remote.next_event().is_none());
@@ -172,7 +172,7 @@ fn times() {
     assert_eq!(bench.remote.next_action(), Some(SocketAction::Close(0)));
     bench.now = 10_000;
     // A server that does not read.
-    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+    write(&mut bench.remote, &message).unwrap();
     let _ = bench.remote.next_action();
     bench.sent[0] = Some(Vec::new());
     bench.remote.connected(0);
@@ -247,7 +247,7 @@ fn decisions_in_the_middle_of_events() {
     let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     let message = modern(1, "ping", "");
     let ask = |bench: &mut Bench| {
-        mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+        write(&mut bench.remote, &message).unwrap();
         while bench.remote.next_action().is_some() {}
         bench.sent[0] = Some(Vec::new());
         bench.remote.connected(0);

@@ -11,6 +11,8 @@ pub(crate) mod states;
 mod streams;
 
 use super::*;
+use mcp_sansio::rpc::{Envelope, MessageShape};
+use mcp_sansio::sink::{RequestInfo, Writer, whole};
 use std::format;
 use std::string::{String, ToString};
 use std::vec;
@@ -31,6 +33,33 @@ struct Bench {
     connections: usize,
 }
 
+/// Writes a message, with the head that a client gives it.
+fn write(out: &mut dyn Out, message: &str) -> Result<(), FullError> {
+    write_with(out, message, |out| out.put(message.as_bytes()))
+}
+
+/// Writes with `put`, and the head of `message`.
+fn write_with(out: &mut dyn Out, message: &str, put: impl FnOnce(&mut Writer<'_>)) -> Result<(), FullError> {
+    let Ok(envelope) = Envelope::parse(message.as_bytes()) else { return whole(out, MessageHead::Notification, put) };
+    match envelope.shape() {
+        MessageShape::Request { id, method } => {
+            let text = |member: &str, out: &mut Writer<'_>| {
+                let value =
+                    envelope.params.and_then(|params| params.get(member)).filter(|value| value.text().is_some());
+                value.map(|value| out.put(value.as_bytes())).is_some()
+            };
+            let version = envelope.meta.version.and_then(|version| version.text()).and_then(|version| version.plain());
+            let (version, method) = (version.unwrap_or(""), method.plain().unwrap());
+            whole(out, MessageHead::Request(&RequestInfo { id: id.u64().unwrap(), method, version, text: &text }), put)
+        }
+        MessageShape::Notification { method } if method.eq_str("notifications/initialized") => {
+            whole(out, MessageHead::Initialized, put)
+        }
+        MessageShape::Notification { .. } => whole(out, MessageHead::Notification, put),
+        _ => whole(out, MessageHead::Result, put),
+    }
+}
+
 impl Bench {
     fn new(url: &str, config: HttpClientConfig) -> Bench {
         Bench {
@@ -44,14 +73,7 @@ impl Bench {
     }
 
     fn send(&mut self, message: &str) {
-        let kind = if !message.contains("\"method\"") {
-            MessageKind::Result
-        } else if message.contains("\"id\"") {
-            MessageKind::Request
-        } else {
-            MessageKind::Notification
-        };
-        mcp_sansio::sink::whole(&mut self.remote, kind, |out| out.put(message.as_bytes())).unwrap();
+        write(&mut self.remote, message).unwrap();
         self.turn();
     }
 

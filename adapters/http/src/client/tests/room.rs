@@ -27,9 +27,12 @@ fn time_goes_on_while_all_slots_are_taken() {
 fn nothing_begins_while_it_is_held() {
     let mut remote = HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 1).unwrap();
     remote.hold(true);
-    assert_eq!((remote.held(), remote.begin(MessageKind::Request)), (true, Err(FullError::Now)));
+    assert_eq!(
+        (remote.held(), remote.begin(MessageHead::Request(&RequestInfo::new(0, "ping")))),
+        (true, Err(FullError::Now))
+    );
     remote.hold(false);
-    assert_eq!((remote.held(), remote.begin(MessageKind::Request)), (false, Ok(())));
+    assert_eq!((remote.held(), remote.begin(MessageHead::Request(&RequestInfo::new(0, "ping")))), (false, Ok(())));
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn limits_of_lent_storage() {
     assert_eq!(remote.capacity(), 1024);
     let ask = |remote: &mut HttpTransport<'_>, reply: &str| {
         let message = modern(1, "ping", "");
-        mcp_sansio::sink::whole(remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+        write(remote, &message).unwrap();
         while let Some(action) = remote.next_action() {
             if let SocketAction::Connect(slot) = action {
                 remote.connected(slot);
@@ -81,7 +84,9 @@ fn limits_of_lent_storage() {
     assert_eq!(ask(&mut remote, &event(47)), ["47 bytes"]);
     assert_eq!(ask(&mut remote, &event(48)), ["TooLarge"]);
     assert_eq!(remote.set_header("a", &"x".repeat(40)), Err(HeaderError::Room));
-    let large = mcp_sansio::sink::whole(&mut remote, MessageKind::Request, |out| out.put(&[b' '; 1025]));
+    let large = mcp_sansio::sink::whole(&mut remote, MessageHead::Request(&RequestInfo::new(0, "ping")), |out| {
+        out.put(&[b' '; 1025])
+    });
     assert_eq!(large, Err(FullError::Never));
     assert!(remote.is_idle());
 }
@@ -99,9 +104,9 @@ fn heads_that_do_not_fit() {
         HttpTransport::new("http://h", HttpClientConfig::DEFAULT, &mut texts, Store::none(), &mut slots).unwrap();
     remote.set_header("x", &"y".repeat(2000)).unwrap();
     // No message fits beside the room for a head.
-    let message = mcp_sansio::sink::whole(&mut remote, MessageKind::Notification, |out| out.put(b"{}"));
+    let message = mcp_sansio::sink::whole(&mut remote, MessageHead::Notification, |out| out.put(b"{}"));
     assert_eq!((message, remote.capacity()), (Err(FullError::Never), 0));
-    remote.begin(MessageKind::Notification).unwrap();
+    remote.begin(MessageHead::Notification).unwrap();
     remote.end();
     assert!(matches!(
         remote.next_event(),
@@ -119,11 +124,11 @@ fn a_message_is_taken_back_in_part() {
     let message = modern(1, "ping", "");
     let out = &mut bench.remote;
     let before = out.mark();
-    out.begin(MessageKind::Request).unwrap();
+    out.begin(MessageHead::Request(&RequestInfo::new(0, "ping"))).unwrap();
     out.put(b"another").unwrap();
     out.roll_back(before);
     assert_eq!(out.mark(), before);
-    out.begin(MessageKind::Request).unwrap();
+    out.begin(MessageHead::Request(&RequestInfo::new(0, "ping"))).unwrap();
     let (start, end) = message.split_at(20);
     out.put(start.as_bytes()).unwrap();
     let mark = out.mark();
@@ -140,10 +145,10 @@ fn a_message_is_taken_back_in_part() {
     web.client().connect_as(Revision::V2025_11_25);
     let link = web.handle();
     for _ in 0..2 {
-        mcp_sansio::sink::whole(link.out, MessageKind::Notification, |out| out.put(b"{}")).unwrap();
+        mcp_sansio::sink::whole(link.out, MessageHead::Notification, |out| out.put(b"{}")).unwrap();
     }
     let room = link.out.room();
-    link.out.begin(MessageKind::Notification).unwrap();
+    link.out.begin(MessageHead::Notification).unwrap();
     link.out.put(start.as_bytes()).unwrap();
     let mark = link.out.mark();
     link.out.put(b"what goes again").unwrap();
@@ -151,7 +156,7 @@ fn a_message_is_taken_back_in_part() {
     assert_eq!(link.out.mark(), mark);
     link.out.roll_back(Mark::new(0));
     assert_eq!(link.out.room(), room);
-    link.out.begin(MessageKind::Notification).unwrap();
+    link.out.begin(MessageHead::Notification).unwrap();
     link.out.put(start.as_bytes()).unwrap();
     link.out.put(end.as_bytes()).unwrap();
     link.out.end();
@@ -237,23 +242,23 @@ fn headers_within_their_room() {
 /// A request that waits for another exchange fails as soon as that has gone on, if its head does not fit then.
 #[test]
 fn a_held_request_that_does_not_fit_fails_at_once() {
-    let (mut texts, mut memory) = ([0; 8192], [[0; 4096]; 6]);
+    let (mut texts, mut memory) = ([0; 8192], [[0; 4096]; 9]);
     let mut parts = memory.iter_mut();
-    let mut slots: [ExchangeSlot<'_>; 2] = core::array::from_fn(|_| {
+    let mut slots: [ExchangeSlot<'_>; 3] = core::array::from_fn(|_| {
         let [a, b, c] = core::array::from_fn(|_| parts.next().unwrap());
         ExchangeSlot::new(&mut a[..], &mut b[..], &mut c[..])
     });
     let mut remote =
         HttpTransport::new("http://h", HttpClientConfig::DEFAULT, &mut texts[..], Store::none(), &mut slots[..])
             .unwrap();
-    let send = |remote: &mut HttpTransport<'_>, kind, message: &str| {
-        mcp_sansio::sink::whole(remote, kind, |out| out.put(message.as_bytes())).unwrap();
+    let send = |remote: &mut HttpTransport<'_>, message: &str| {
+        write(remote, message).unwrap();
         let mut connected = 0;
         while let Some(SocketAction::Connect(slot)) = remote.next_action() {
             remote.connected(slot);
             connected += 1;
         }
-        for slot in 0..2 {
+        for slot in 0..3 {
             let n = remote.pending(slot).len();
             remote.sent(slot, n);
         }
@@ -265,14 +270,14 @@ fn a_held_request_that_does_not_fit_fails_at_once() {
     };
     // A session without a stream of its own, so that both slots are for messages.
     remote.origin.config.listen = false;
-    send(&mut remote, MessageKind::Request, &legacy(0, "initialize"));
+    send(&mut remote, &legacy(0, "initialize"));
     answer(&mut remote, 0, &json("200 OK", "", &result(0)));
     assert!(matches!(remote.next_event(), Some(HttpClientEvent::Message { request: Some(0), .. })));
     assert!(remote.next_event().is_none());
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    assert_eq!(send(&mut remote, MessageKind::Notification, initialized), 0);
+    assert_eq!(send(&mut remote, initialized), 0);
     let held = legacy(1, "ping");
-    mcp_sansio::sink::whole(&mut remote, MessageKind::Notification, |out| out.put(held.as_bytes())).unwrap();
+    write(&mut remote, &held).unwrap();
     assert!(remote.next_event().is_none() && remote.next_action().is_none());
     remote.set_header("x", &"y".repeat(4000)).unwrap();
     // The head is enough. The rest of the body has not come yet.

@@ -18,7 +18,10 @@ fn a_legacy_session_from_its_opening_to_its_end() {
         // Two requests leave one slot for an answer.
         bench.send(&legacy(1, "tools/call"));
         bench.send(&legacy(2, "tools/call"));
-        let busy = mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(b"{}"));
+        let busy =
+            mcp_sansio::sink::whole(&mut bench.remote, MessageHead::Request(&RequestInfo::new(0, "ping")), |out| {
+                out.put(b"{}")
+            });
         assert_eq!(busy, Err(FullError::Now));
         bench.send(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
         for slot in (0..4).filter(|slot| *slot != get) {
@@ -205,9 +208,9 @@ fn a_stream_that_is_answered_with_another_protocol_is_given_up() {
 fn shut_down_in_the_middle() {
     let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     open_session(&mut bench, SESSION);
-    bench.remote.begin(MessageKind::Request).unwrap();
+    bench.remote.begin(MessageHead::Request(&RequestInfo::new(0, "ping"))).unwrap();
     bench.remote.put(b"{\"half\"").unwrap();
-    assert_eq!(bench.remote.begin(MessageKind::Request), Err(FullError::Now));
+    assert_eq!(bench.remote.begin(MessageHead::Request(&RequestInfo::new(0, "ping"))), Err(FullError::Now));
     bench.remote.hold(true);
     bench.remote.shut_down();
     bench.turn();

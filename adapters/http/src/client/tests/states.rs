@@ -68,17 +68,15 @@ fn converse(dice: &mut Dice) {
         let slot = dice.below(4);
         match dice.below(40) {
             0..6 => {
-                let (kind, message) = match dice.below(6) {
-                    0 => (MessageKind::Request, modern(id, "tools/call", "")),
-                    1 => (MessageKind::Request, legacy(id, "initialize")),
-                    2 => {
-                        (MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into())
-                    }
-                    3 => (MessageKind::Result, result(1)),
-                    _ => (MessageKind::Request, legacy(id, "tools/call")),
+                let message = match dice.below(6) {
+                    0 => modern(id, "tools/call", ""),
+                    1 => legacy(id, "initialize"),
+                    2 => r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into(),
+                    3 => result(1),
+                    _ => legacy(id, "tools/call"),
                 };
                 let gives_up = dice.below(9) == 0;
-                let _ = mcp_sansio::sink::whole(&mut remote, kind, |out| {
+                let _ = write_with(&mut remote, &message, |out| {
                     if gives_up { out.fail(FullError::Never) } else { out.put(message.as_bytes()) }
                 });
             }

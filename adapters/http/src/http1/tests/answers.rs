@@ -5,7 +5,7 @@ use super::*;
 const OLD: &str = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
 
 fn result(out: &mut dyn Out, text: &str) -> Result<(), FullError> {
-    whole(out, MessageKind::Result, |out| text.as_bytes().chunks(3).for_each(|part| out.put(part)))
+    whole(out, MessageHead::Result, |out| text.as_bytes().chunks(3).for_each(|part| out.put(part)))
 }
 
 #[test]
@@ -129,14 +129,14 @@ fn no_draft_begins_while_it_is_held() {
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
     let mut out = DraftOut::new(connection.answer());
-    for kind in [MessageKind::Request, MessageKind::Notification, MessageKind::Streamed] {
+    for kind in [MessageHead::Request(&RequestInfo::new(0, "ping")), MessageHead::Notification, MessageHead::Streamed] {
         assert_eq!(out.begin(kind), Err(FullError::Never));
     }
     out.hold(true);
-    assert_eq!((out.held(), out.begin(MessageKind::Result)), (true, Err(FullError::Now)));
+    assert_eq!((out.held(), out.begin(MessageHead::Result)), (true, Err(FullError::Now)));
     out.hold(false);
     assert!(!out.held());
-    out.begin(MessageKind::Result).unwrap();
+    out.begin(MessageHead::Result).unwrap();
     out.put(b"wrong").unwrap();
     out.roll_back(Mark::new(0));
     result(&mut out, "right").unwrap();
@@ -150,13 +150,13 @@ fn an_inner_mark_takes_back_only_what_follows_it() {
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
     let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
-    out.begin(MessageKind::Result).unwrap();
+    out.begin(MessageHead::Result).unwrap();
     out.put(b"{").unwrap();
     let mark = out.mark();
     out.put(b"wrong").unwrap();
     out.roll_back(mark);
     assert_eq!(out.put(b"}"), Ok(()));
-    assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Never));
+    assert_eq!(out.begin(MessageHead::Notification), Err(FullError::Never));
     // An unfinished body is not sent.
     assert_eq!(connection.pending(), b"");
     BodyOut::new(connection.answer(), &|_| Status::OK, &[]).end();
@@ -177,7 +177,7 @@ fn a_body_in_windows() {
         let mut connection = connected((&mut input, &mut output), request);
         assert_eq!(connection.step(0), ConnectionStep::Request);
         let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
-        out.begin(MessageKind::Streamed).unwrap();
+        out.begin(MessageHead::Streamed).unwrap();
         out.hold(true);
         out.put(b"01234").unwrap();
         out.put(b"56789").unwrap();
@@ -187,7 +187,7 @@ fn a_body_in_windows() {
         assert_eq!(sent(&mut connection), format!("{head}Content-Type: application/json\r\n{close}\r\n{}", windows[0]));
         let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
         assert!(out.held());
-        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        assert_eq!(out.begin(MessageHead::Result), Err(FullError::Now));
         while out.put(b"x").is_ok() {}
         let room = out.room();
         assert_eq!(room, 0);
@@ -214,13 +214,13 @@ fn events_are_the_same_however_they_are_put_and_sent() {
         for (number, text) in ["{\"a\":1}", "{}", "[1,2,3]"].iter().enumerate() {
             let id = number.to_string();
             let mut out = EventOut::new(connection.answer(), SseEvent::new().id(&id));
-            whole(&mut out, MessageKind::Notification, |out| {
+            whole(&mut out, MessageHead::Notification, |out| {
                 text.as_bytes().chunks(step).for_each(|part| out.put(part))
             })
             .unwrap();
             let mark = out.mark();
-            whole(&mut out, MessageKind::Notification, |out| out.put(b"taken back")).unwrap();
-            whole(&mut out, MessageKind::Notification, |out| out.put(b"and this")).unwrap();
+            whole(&mut out, MessageHead::Notification, |out| out.put(b"taken back")).unwrap();
+            whole(&mut out, MessageHead::Notification, |out| out.put(b"and this")).unwrap();
             out.roll_back(mark);
             if number % sends == 0 {
                 all += &sent(&mut connection);
@@ -264,9 +264,9 @@ fn a_stream_in_stores_of_any_size() {
         loop {
             let (room, mark) = (out.room(), out.mark());
             // A message begins only where a byte of it has room.
-            assert_eq!(out.begin(MessageKind::Notification).is_ok(), room > 0);
+            assert_eq!(out.begin(MessageHead::Notification).is_ok(), room > 0);
             out.roll_back(mark);
-            let done = whole(&mut out, MessageKind::Notification, |out| out.put(b"0123456789"));
+            let done = whole(&mut out, MessageHead::Notification, |out| out.put(b"0123456789"));
             if done.is_err() {
                 assert!(room < 10);
                 assert_eq!(out.mark(), mark);
@@ -292,9 +292,9 @@ fn no_event_begins_in_a_message_in_windows() {
     assert!(!out.held() && out.capacity() > 100);
     out.hold(true);
     assert!(out.held());
-    assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Now));
+    assert_eq!(out.begin(MessageHead::Notification), Err(FullError::Now));
     out.hold(false);
-    whole(&mut out, MessageKind::Notification, |out| out.put(b"{}")).unwrap();
+    whole(&mut out, MessageHead::Notification, |out| out.put(b"{}")).unwrap();
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn the_first_message_can_still_take_a_stream_back() {
     let mark = BodyOut::new(connection.answer(), &|_| Status::OK, &[]).mark();
     connection.answer().stream(&[]).unwrap();
     let mut out = EventOut::new(connection.answer(), SseEvent::new());
-    out.begin(MessageKind::Notification).unwrap();
+    out.begin(MessageHead::Notification).unwrap();
     out.roll_back(mark);
     assert!(connection.answer().is_owed());
     connection.answer().full(Status::NO_CONTENT, &[], b"").unwrap();
@@ -400,7 +400,7 @@ fn a_head_without_its_body() {
         format!("{ok}Content-Length: 4\r\n\r\n")
     );
     let json = "Content-Type: application/json\r\n";
-    for kind in [MessageKind::Result, MessageKind::Streamed] {
+    for kind in [MessageHead::Result, MessageHead::Streamed] {
         let written = answered(&|answer| {
             let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
             out.begin(kind).unwrap();
@@ -451,7 +451,7 @@ fn chunks_of_small_and_large_stores() {
         let room = out.room();
         let around = "id: 1\ndata: \n\n".len() + digits + "\r\n\r\n0\r\n\r\n".len();
         assert_eq!((room, out.capacity()), (limit - around, room));
-        out.begin(MessageKind::Notification).unwrap();
+        out.begin(MessageHead::Notification).unwrap();
         assert_eq!(out.room(), room);
         assert_eq!(out.put(&vec![b'x'; room + 1]), Err(FullError::Now));
         out.put(&vec![b'x'; room]).unwrap();
@@ -475,7 +475,7 @@ fn no_more_is_sent_than_is_pending() {
     assert!(!connection.has_pending() && connection.pending().is_empty());
     assert_eq!(connection.step(0), ConnectionStep::Request);
     let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
-    out.begin(MessageKind::Result).unwrap();
+    out.begin(MessageHead::Result).unwrap();
     out.put(b"{").unwrap();
     // A body without its end is not pending.
     connection.sent(usize::MAX);
@@ -492,7 +492,7 @@ fn windows_that_were_sent_in_part() {
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
     let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
-    out.begin(MessageKind::Streamed).unwrap();
+    out.begin(MessageHead::Streamed).unwrap();
     out.hold(true);
     out.put(b"01234").unwrap();
     let whole = String::from_utf8(connection.pending().to_vec()).unwrap();
@@ -529,7 +529,7 @@ fn an_answer_moves_to_the_front_while_it_is_written() {
     let body: (Write<'_>, Write<'_>) = (
         &|answer| {
             let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
-            out.begin(MessageKind::Result).and_then(|()| out.put(b"01234"))
+            out.begin(MessageHead::Result).and_then(|()| out.put(b"01234"))
         },
         &|answer| {
             let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
@@ -538,7 +538,7 @@ fn an_answer_moves_to_the_front_while_it_is_written() {
     );
     let begin_draft: Write<'_> = &|answer| {
         let mut out = DraftOut::new(answer);
-        out.begin(MessageKind::Result).and_then(|()| out.put(b"01234"))
+        out.begin(MessageHead::Result).and_then(|()| out.put(b"01234"))
     };
     let end_draft = |answer: &mut ResponseBuffer<'_>, fields: &[(&str, &str)]| {
         let mut out = DraftOut::new(answer);

@@ -30,7 +30,7 @@ use crate::sse::{self, SseEvent};
 use mcp_sansio::FullError;
 #[cfg(feature = "alloc")]
 use mcp_sansio::memory::Store;
-use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, whole};
+use mcp_sansio::sink::{Mark, MessageHead, Out, RequestInfo, Sink, whole};
 
 const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT.line(64).head(256).body(32).drain(64);
 
