@@ -54,7 +54,7 @@ mod tests {
         let mut conversation = Conversation::new(const { &SERVICE }, ());
         conversation.open(Revision::V2026_07_28);
         let reply = conversation.call("divide", &json!({ "a": 7, "b": 2 }));
-        assert_eq!(reply.structured::<Quotient>().quotient, 3);
+        assert_eq!(reply.structured().deserialize::<Quotient>().unwrap().quotient, 3);
     }
 
     /// The file is in the repository: its diff shows what clients will notice. `UPDATE_SNAPSHOTS=1` writes it.

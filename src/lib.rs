@@ -83,8 +83,8 @@
 //!   it, the server cuts lists into pages that fit);
 //! - `extensions`: extensions of the protocol, see [`service`]'s module `extension`;
 //! - `client`, `server`: the two roles, both by default;
-//! - `alloc`: growing buffers, sinks over `Vec`; without it the crate uses no allocator;
-//! - `std`: `alloc`, and numbers read as the nearest `f64`;
+//! - `alloc`: growing buffers, sinks over `Vec`, panics of handlers contained, numbers read as the nearest `f64`; without it
+//!   the crate uses no allocator;
 //! - `serde`: typed arguments and results;
 //! - `derive`: the same without serde, with schemas from the types, see [`service`]'s module `schema`;
 //! - `defmt`: log formats for devices;
@@ -129,17 +129,17 @@ pub mod trace_context;
 pub use sink::FullError;
 
 /// The README's programs are tests.
-#[cfg(all(doctest, feature = "std", feature = "serde", feature = "ask"))]
+#[cfg(all(doctest, feature = "alloc", feature = "serde", feature = "ask"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
 /// The programs of the page about servers are tests too.
-#[cfg(all(doctest, feature = "std", feature = "serde", feature = "derive"))]
+#[cfg(all(doctest, feature = "alloc", feature = "serde", feature = "derive"))]
 #[doc = include_str!("../docs/servers.md")]
 struct ServersPage;
 
 /// The duties of the program around an engine: the rules of the specification that no engine can keep for it. Documentation only.
-#[cfg(all(doc, feature = "std"))]
+#[cfg(all(doc, feature = "alloc"))]
 pub mod duties {
     #[doc = include_str!("../docs/duties-client.md")]
     pub mod client {}
@@ -148,11 +148,11 @@ pub mod duties {
 }
 
 /// The programs of the page about clients are tests too.
-#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[cfg(all(doctest, feature = "alloc", feature = "serde"))]
 #[doc = include_str!("../docs/clients.md")]
 struct ClientsPage;
 
 /// The programs of the page about devices are tests too.
-#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[cfg(all(doctest, feature = "alloc", feature = "serde"))]
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;

@@ -19,10 +19,10 @@ CHECKS = "mcp-sansio-auth/resource-server"
 ROWS = [
     ("`mcp-sansio`", "mcp-sansio", [], []),
     ("`mcp-sansio-http`", "mcp-sansio-http", [], ["mcp-sansio-http/resource-server", CHECKS]),
-    ("`mcp-sansio-blocking`, a server", "mcp-sansio-blocking", ["http"], ["mcp-sansio-blocking/resource-server", CHECKS]),
+    ("`mcp-sansio-blocking`, a server", "mcp-sansio-blocking", ["http"], [CHECKS]),
     ("`mcp-sansio-blocking`, a client", "mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/auth"]),
-    ("`mcp-sansio-tower`, a server", "mcp-sansio-tower", [], ["mcp-sansio-tower/resource-server", CHECKS]),
-    ("`mcp-sansio-smol`, a server", "mcp-sansio-smol", ["http"], ["mcp-sansio-smol/resource-server", CHECKS]),
+    ("`mcp-sansio-tower`, a server", "mcp-sansio-tower", [], [CHECKS]),
+    ("`mcp-sansio-smol`, a server", "mcp-sansio-smol", ["http"], [CHECKS]),
     ("`mcp-sansio-smol`, a client", "mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/auth"]),
 ]
 

@@ -34,6 +34,14 @@ impl Arguments for Raw<'_> {
     }
 }
 
+/// Writes `null`, as with the feature `serde`.
+#[cfg(not(feature = "serde"))]
+impl Arguments for () {
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        out.put(b"null")
+    }
+}
+
 /// A value that cannot be written as JSON gives [`FullError::Never`].
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize + ?Sized> Arguments for T {

@@ -7,7 +7,7 @@
 //!
 //! Internally tagged and untagged enums and `flatten` need `alloc`; this is a rule of serde.
 //!
-//! Floats: with the feature `std` as exact as core's own parser, whose tables would cost a device 12 KB.
+//! Floats: with the feature `alloc` as exact as core's own parser, whose tables would cost a device 12 KB.
 //! Without it, exact for numbers of up to 2^53 (without the point) and 22 places, otherwise within a few units
 //! of the last place.
 
@@ -156,6 +156,16 @@ impl<'a> Raw<'a> {
         T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch })
     }
 
+    /// Reads the value into a type that owns its texts, such as one of `String`s. Otherwise as [`to`](Raw::to).
+    ///
+    /// # Errors
+    /// A [`DeserializeError`].
+    #[cfg(feature = "alloc")]
+    pub fn deserialize<T: serde::de::DeserializeOwned>(self) -> core::result::Result<T, DeserializeError> {
+        let mut scratch = alloc::vec![0; self.as_bytes().len()];
+        T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch: &mut scratch })
+    }
+
     /// Reads one member of the object into a type; a missing one reads as `null`. Returns the rest of the
     /// scratch space for the next member.
     pub(crate) fn member_to<T: Deserialize<'a>>(
@@ -283,13 +293,13 @@ fn give_integer<'de, V: Visitor<'de>>(text: &[u8], visitor: V) -> Result<V::Valu
     }
 }
 
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 fn float(text: &[u8]) -> Result<f64> {
     let float = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(DeserializeError::Syntax)?;
     finite(float)
 }
 
-#[cfg(not(feature = "std"))]
+#[cfg(not(feature = "alloc"))]
 fn float(text: &[u8]) -> Result<f64> {
     finite(Number::read(text).float())
 }

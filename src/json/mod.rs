@@ -4,7 +4,7 @@
 //! - [`Raw`] is one validated value, unchanged from the message; [`Text`] is one string between its quotes.
 //! - [`mod@write`] writes JSON into a [`Sink`](crate::sink::Sink).
 //! - [`constant`] checks JSON constants when the program is compiled.
-//! - With the feature `serde`: `Raw::to` reads any `Deserialize`, `to_sink` writes any `Serialize`.
+//! - With the feature `serde`: `Raw::to` and `Raw::deserialize` read any `Deserialize`, `to_sink` writes any `Serialize`.
 
 pub mod constant;
 #[cfg(feature = "serde")]

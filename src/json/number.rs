@@ -151,7 +151,7 @@ impl Number {
 
     /// Returns the nearest float for at most 2^53 in digits and 22 in places, else one near it; infinite if out
     /// of range.
-    #[cfg(any(test, not(feature = "std")))]
+    #[cfg(any(test, not(feature = "alloc")))]
     pub(super) fn float(&self) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "this is the loss that is documented")]
         let mut value = self.digits as f64;
@@ -169,7 +169,7 @@ impl Number {
 }
 
 /// Returns a power of ten: exact up to 22, finite up to 308.
-#[cfg(all(any(feature = "serde", feature = "derive"), any(test, not(feature = "std"))))]
+#[cfg(all(any(feature = "serde", feature = "derive"), any(test, not(feature = "alloc"))))]
 fn power_of_ten(mut exponent: u32) -> f64 {
     let mut power = 1.0;
     let mut square = 10.0;

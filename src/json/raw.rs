@@ -183,9 +183,9 @@ impl<'a> Raw<'a> {
     /// Returns a number, read as the feature `serde` reads it; infinite if it is out of range.
     #[cfg(feature = "derive")]
     pub(crate) fn f64(&self) -> Option<f64> {
-        #[cfg(feature = "std")]
+        #[cfg(feature = "alloc")]
         return self.as_str().parse().ok().filter(|_| self.kind() == JsonKind::Number);
-        #[cfg(not(feature = "std"))]
+        #[cfg(not(feature = "alloc"))]
         return Some(self.number()?.float());
     }
 

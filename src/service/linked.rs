@@ -17,7 +17,7 @@ use crate::server::{RequestSlot, RpcError, TransportChecks};
 use crate::sink::Writer;
 
 /// Runs a function, and returns whether it came to its end: `false` if it panicked.
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 pub type CatchPanic = fn(&mut dyn FnMut()) -> bool;
 
 /// The parameters of one handler run: read from the message, or from the retry record.
@@ -174,7 +174,7 @@ pub(crate) struct Routes<S: 'static> {
     pub(crate) completions: Option<&'static Route<S>>,
     pub(crate) others: Option<&'static Route<S>>,
     /// Catches the panics of handlers, if it is set.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     pub(crate) catch: Option<CatchPanic>,
 }
 
@@ -185,7 +185,7 @@ impl<S> Routes<S> {
         prompts: None,
         completions: None,
         others: None,
-        #[cfg(feature = "std")]
+        #[cfg(feature = "alloc")]
         catch: None,
     };
 
@@ -256,7 +256,7 @@ impl<S> Service<'_, S> {
     /// Runs a function of the program. Returns `None` if it panicked and panics are contained.
     #[inline(always)]
     pub(crate) fn guard<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        #[cfg(feature = "std")]
+        #[cfg(feature = "alloc")]
         if let Some(catch) = self.routes.catch {
             let (mut run, mut done) = (Some(run), None);
             catch(&mut || done = run.take().map(|run| run()));
@@ -312,7 +312,7 @@ impl<S> Service<'_, S> {
 macro_rules! run_handler {
     ($service:ident, $out:ident, $handling:ident, $run:expr) => {
         match () {
-            #[cfg(feature = "std")]
+            #[cfg(feature = "alloc")]
             () if $service.routes.catch.is_some() => $service
                 .run_guarded($handling, |$handling| $run)
                 .unwrap_or_else(|mark| $crate::service::context::HandlerRun::panicked($out, mark)),

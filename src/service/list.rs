@@ -24,7 +24,7 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
-        #[cfg(feature = "std")]
+        #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
             let mark = out.mark();
             let listed = self.guard(|| self.list(state, token, request, server, out));

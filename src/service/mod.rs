@@ -93,7 +93,7 @@
 #[cfg(feature = "ask")]
 mod ask;
 mod batch;
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 mod contain;
 mod context;
 mod definition;
@@ -131,7 +131,7 @@ pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use late::{Late, LateRequest};
-#[cfg(feature = "std")]
+#[cfg(feature = "alloc")]
 pub use linked::CatchPanic;
 pub use requests::{
     Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt, SourceError,

@@ -247,7 +247,7 @@ impl<S> Service<'_, S> {
             Method::Complete => RpcError::invalid_params("Unknown completion reference"),
             _ => RpcError::method_not_found(),
         })?;
-        #[cfg(feature = "std")]
+        #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
             let found = self.guard(|| (route.find)(self, state, checks, slot, input));
             return Ok((route, found.unwrap_or(Err(super::contain::PANICKED))?));

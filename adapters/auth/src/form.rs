@@ -74,7 +74,7 @@ pub fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Decodes a name or a value. `None` if an escape is not `%` with two hexadecimal digits, or the result is not UTF-8.
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 #[must_use]
 pub fn decode(text: &str) -> Option<alloc::string::String> {
     let mut decoded = alloc::vec::Vec::with_capacity(text.len());
@@ -93,7 +93,7 @@ pub fn decode(text: &str) -> Option<alloc::string::String> {
     alloc::string::String::from_utf8(decoded).ok()
 }
 
-#[cfg(all(test, feature = "alloc"))]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
     use crate::buffer::Buffer;

@@ -17,7 +17,7 @@
 //!
 //! # Without an allocator
 //!
-//! The client's flow needs the feature `alloc` (a default): [`flow`], [`config`], [`error`], [`steps`], [`store`] and
+//! The client's flow needs the feature `client`, and an allocator: [`flow`], [`config`], [`error`], [`steps`], [`store`] and
 //! [`form::decode`]. All else works in lent memory: challenges, signatures, proofs, and the checks of a resource server.
 //! A device that knows its authorization server asks for a token by itself, here with a key in place of a password:
 //!
@@ -55,56 +55,56 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod buffer;
 pub mod challenge;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub mod config;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod demand;
 pub mod dpop;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub mod error;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub mod flow;
 pub mod form;
 pub mod jose;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod metadata;
 pub mod pkce;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod registration;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod requests;
 #[cfg(feature = "resource-server")]
 pub mod resource_server;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 mod state;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub mod steps;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub mod store;
 mod time;
 pub mod url;
 
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub use config::{AuthorizationConfig, GrantType, RegisteredClient};
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub use error::{AuthorizationError, FetchFailure};
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub use flow::Authorization;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub use steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub use store::CredentialStore;
 pub use time::UnixSeconds;
 
 /// The program of the README is a test too.
-#[cfg(all(doctest, feature = "alloc"))]
+#[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

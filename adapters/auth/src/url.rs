@@ -1,6 +1,6 @@
 //! URLs: which ones a client may use, and where metadata is found.
 
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 use alloc::string::String;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -173,14 +173,14 @@ fn split_query(target: &str) -> (&str, &str) {
 }
 
 /// Returns scheme and authority, without a slash at the end.
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub(crate) fn origin(url: &Url<'_>) -> String {
     alloc::format!("{}://{}", if url.is_secure() { "https" } else { "http" }, url.authority())
 }
 
 /// Returns the URL with `/.well-known/NAME` between host and path. A path that is only a slash is dropped; a query is
 /// kept.
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub(crate) fn inserted(url: &Url<'_>, name: &str) -> String {
     let (path, query) = split_query(url.target());
     let path = if path == "/" { "" } else { path };
@@ -188,7 +188,7 @@ pub(crate) fn inserted(url: &Url<'_>, name: &str) -> String {
 }
 
 /// Returns the URL with `/.well-known/NAME` after its path, without its query.
-#[cfg(feature = "alloc")]
+#[cfg(feature = "client")]
 pub(crate) fn appended(url: &Url<'_>, name: &str) -> String {
     let (path, _) = split_query(url.target());
     alloc::format!("{}{}/.well-known/{name}", origin(url), path.strip_suffix('/').unwrap_or(path))
@@ -303,7 +303,7 @@ mod tests {
         assert!(!is_resource_of("https://h/mcp?t=2", "https://h/mcp?t=1"));
     }
 
-    #[cfg(feature = "alloc")]
+    #[cfg(feature = "client")]
     #[test]
     fn well_known_places() {
         let at = |text: &'static str| Url::parse(text).unwrap();

@@ -693,7 +693,8 @@ fn pages_with_equal_cursors() {
             echo '{{"jsonrpc":"2.0","id":'$i',"result":{{"{member}":[],"page":'$i$next',"resultType":"complete"}}}}'; done"#
         );
         let mut client = scripted(&script, SOON);
-        let pages: Vec<u32> = client.pages(list).map(|page| page.unwrap().member("page").unwrap()).collect();
+        let pages: Vec<u32> =
+            client.pages(list).map(|page| page.unwrap().raw().get("page").unwrap().deserialize().unwrap()).collect();
         assert_eq!(pages, [1, 2, 3, 4], "{member}");
     }
 }

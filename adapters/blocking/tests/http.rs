@@ -433,7 +433,6 @@ fn a_preparation_that_panics() {
 }
 
 /// Introspection elsewhere: the request waits without turning the loop, other requests do not wait.
-#[cfg(feature = "resource-server")]
 #[test]
 fn authorization_comes_later() {
     use std::sync::atomic::AtomicBool;
@@ -496,7 +495,6 @@ fn authorization_comes_later() {
 
 /// A client whose request waits for a decision, and whose connection breaks with much that was not read: its place comes free,
 /// and nothing turns the loop.
-#[cfg(feature = "resource-server")]
 #[test]
 fn an_undecided_client_that_is_reset() {
     use mcp_sansio::server::MessageLimits;

@@ -21,14 +21,12 @@ macro_rules! http_server {
         type Authorize<'a> = &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync);
 
         /// The application's check of each message.
-        #[cfg(feature = "resource-server")]
         type Permit<'a> = &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync);
 
         /// The checks of the application.
         #[derive(Clone, Copy, Default)]
         struct Checks<'a> {
             authorize: Option<Authorize<'a>>,
-            #[cfg(feature = "resource-server")]
             permit: Option<Permit<'a>>,
         }
 
@@ -44,11 +42,9 @@ macro_rules! http_server {
                     self.authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head))
                 };
                 let app = App::new(service, state).authorize(&asks);
-                #[cfg(feature = "resource-server")]
                 let permits = move |message: &MessageAccess<'_>| {
                     self.permit.map_or(Access::Granted { principal: None }, |permit| permit(message))
                 };
-                #[cfg(feature = "resource-server")]
                 let app = if self.permit.is_some() { app.permit(&permits) } else { app };
                 work(app)
             }
@@ -133,7 +129,7 @@ macro_rules! http_server {
 
             /// Calls `tick` after each turn of the server with the time in milliseconds, and at the time that the last call
             /// returned. It may answer and publish. For work that [`late`](HttpServer::late) and [`watch`](HttpServer::watch) do not
-            /// cover. With the feature `resource-server`, requests about which `authorize` has answered `Access::Later` are given to
+            /// cover. Requests about which `authorize` has answered `Access::Later` are given to
             /// it again after each call.
             pub fn tick(
                 mut self,
@@ -150,7 +146,7 @@ macro_rules! http_server {
             }
 
             /// Calls `authorize` for each request. Nothing else runs meanwhile, so it must not block: look up a token in memory, or
-            /// check a signature. With the feature `resource-server` it may answer `Access::Later`, start a thread or a task, and be
+            /// check a signature. It may answer `Access::Later`, start a thread or a task, and be
             /// asked again after `LateSender::decided`.
             pub fn authorize(mut self, authorize: &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync)) -> Self {
                 self.checks.authorize = Some(authorize);
@@ -158,7 +154,6 @@ macro_rules! http_server {
             }
 
             /// Calls `permit` for each message of an admitted request, see [`App::permit`]. It must not block.
-            #[cfg(feature = "resource-server")]
             pub fn permit(mut self, permit: &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync)) -> Self {
                 self.checks.permit = Some(permit);
                 self

@@ -44,7 +44,7 @@ impl HttpOptions {
         HttpOptions { options, ..self }
     }
 
-    /// Sets times of connections, and which transport to expect. With the feature `tasks`, a configuration without
+    /// Sets times of connections, and which transport to expect. A configuration without
     /// [`names`](HttpClientConfig::names) gets those of tasks.
     pub fn config(self, config: HttpClientConfig) -> Self {
         HttpOptions { config, ..self }

@@ -252,7 +252,6 @@ impl HttpOptions {
         self.open_at("http://localhost/mcp", Some(HttpPlace::Stream), 1, profile, hooks)
     }
 
-    #[cfg_attr(not(feature = "tasks"), allow(unused_mut, reason = "only tasks change the options"))]
     fn open_at<'m, A, T>(
         mut self,
         url: &str,
@@ -261,7 +260,6 @@ impl HttpOptions {
         profile: &'m ClientInfo<'m>,
         hooks: A,
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
-        #[cfg(feature = "tasks")]
         if self.config.names.is_empty() {
             self.config = self.config.names(mcp_sansio_extensions::tasks::NAMES);
         }

@@ -7,21 +7,21 @@
 //! - [`Stopper`]: ends a server from any task or thread.
 //! - [`LateSender`], [`LateReceiver`]: answers, progress and changes from outside of the handlers, for servers in all adapters.
 //! - [`Work`]: a thread or a future for a call that takes time, with progress and cancellation.
-//! - `ChildOptions`, `Stderr`, `ChildExit` (feature `child`): a server as a child process.
-//! - `LineSession`, `ChildSession`, `ChildShutdown` (feature `child`): a client on lines and one of a child process, without their
+//! - `ChildOptions`, `Stderr`, `ChildExit` (feature `client`): a server as a child process.
+//! - `LineSession`, `ChildSession`, `ChildShutdown` (feature `client`): a client on lines and one of a child process, without their
 //!   pipes: when nothing more comes and why, whether the command is started again, how the process is stopped.
 //! - [`Ignore`]: a handler that ignores events; [`Backlog`]: lines that wait for a writer.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
-//! - [`TransportState`]: what a client asks its transport; `HttpSession` (feature `http`): a client over HTTP without its sockets.
-//! - `HttpOptions`, `HttpPlace`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile` (feature `http`): HTTP around
-//!   sockets.
+//! - [`TransportState`]: what a client asks its transport; `HttpSession` (features `client`, `http`): a client over HTTP without its sockets.
+//! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile`
+//!   (feature `http`): HTTP around sockets.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
-//! - `Fetcher` (feature `http`): one GET or POST to any URL.
+//! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
-//! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
+//! - `take_task_outcome`, `TaskNotice` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -35,25 +35,25 @@ compile_error!(
 #[cfg(all(feature = "auth", unix))]
 mod authorization;
 mod backlog;
-#[cfg(feature = "child")]
+#[cfg(feature = "client")]
 mod child;
 mod direction;
 mod dynamic_tools;
 mod error;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 mod fetch;
 #[cfg(feature = "schemars")]
 mod flat_schema;
 mod handlers;
 #[cfg(feature = "http")]
 mod http_builder;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
 #[cfg(feature = "http")]
 mod http_server;
 #[cfg(feature = "http")]
 mod http_serving;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 mod http_session;
 mod late;
 mod log_message;
@@ -64,7 +64,7 @@ mod pages;
 mod results;
 pub mod schema;
 mod stop;
-#[cfg(feature = "tasks")]
+#[cfg(feature = "client")]
 mod tasks;
 pub mod testing;
 #[cfg(feature = "tls")]
@@ -81,7 +81,7 @@ pub use mcp_sansio;
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
 pub use backlog::Backlog;
-#[cfg(feature = "child")]
+#[cfg(feature = "client")]
 pub use child::{
     ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal,
     signal_group,
@@ -89,18 +89,18 @@ pub use child::{
 pub use direction::Direction;
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
 #[cfg(feature = "schemars")]
 pub use flat_schema::{FlatSchemaError, input_schema, output_schema};
 pub use handlers::Ignore;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 pub use http_client::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error, stream_over};
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
 #[cfg(feature = "http")]
 pub use http_serving::{HttpEndpoint, HttpServing, HttpSetup};
-#[cfg(feature = "http")]
+#[cfg(all(feature = "client", feature = "http"))]
 pub use http_session::HttpSession;
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
@@ -108,7 +108,7 @@ pub use options::{ClientOptions, IN_FLIGHT};
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
 pub use stop::Stopper;
-#[cfg(feature = "tasks")]
+#[cfg(feature = "client")]
 pub use tasks::{TaskNotice, take_task_outcome};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConnector, TlsStream};

@@ -1,6 +1,6 @@
 //! Log messages that are sent from tasks and threads.
 
-use mcp_sansio::json::{OwnedRaw, Raw, to_sink};
+use mcp_sansio::json::{OwnedRaw, Raw, write};
 use mcp_sansio::sink::LineSink;
 
 /// The content of a `notifications/message`: a text, or any JSON, and perhaps the part of the program that logs
@@ -52,7 +52,7 @@ impl From<&str> for LogMessage {
     fn from(text: &str) -> Self {
         let mut out = LineSink::new(Vec::new());
         // A growing sink has room for every text.
-        let _ = to_sink(&mut out, text);
+        let _ = write::string(&mut out, text);
         Raw::parse(out.pending()).unwrap_or(Raw::constant("\"\"")).into()
     }
 }

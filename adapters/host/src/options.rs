@@ -82,7 +82,7 @@ impl ClientOptions {
     }
 
     /// Returns the limit of an incoming message, in bytes.
-    #[cfg(any(feature = "child", feature = "http"))]
+    #[cfg(feature = "client")]
     pub(crate) const fn message_limit(&self) -> usize {
         self.message
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use mcp_sansio::client::InitializeResult;
 use mcp_sansio::client::views::{View, ViewError};
-use mcp_sansio::json::{DeserializeError, OwnedRaw, Raw, Text};
+use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{Method, ServerCapabilities, meta};
 use mcp_sansio::revision::Revision;
 
@@ -56,7 +56,8 @@ impl OwnedResult {
         self.method
     }
 
-    /// Returns the result as the server wrote it, a JSON object.
+    /// Returns the result as the server wrote it, a JSON object. With the feature `serde` of the core,
+    /// [`Raw::deserialize`] reads it, or a member of it, into a type.
     #[must_use]
     pub fn raw(&self) -> Raw<'_> {
         self.result.raw()
@@ -76,31 +77,11 @@ impl OwnedResult {
         V::of(self.raw())
     }
 
-    /// Deserializes the result. Members that the type does not have are skipped.
-    ///
-    /// # Errors
-    /// If the result does not fit the type.
-    pub fn to<T: serde::de::DeserializeOwned>(&self) -> Result<T, DeserializeError> {
-        read_owned(self.raw())
-    }
-
-    /// Deserializes one member of the result; a missing member reads as `null`.
-    ///
-    /// # Errors
-    /// If the member does not fit the type.
-    pub fn member<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, DeserializeError> {
-        read_owned(self.raw().get(name).unwrap_or(Raw::constant("null")))
-    }
-
     /// Returns the member `nextCursor`: where the next page of a list begins.
     #[must_use]
     pub fn next_cursor(&self) -> Option<Text<'_>> {
         self.raw().get("nextCursor")?.text()
     }
-}
-
-fn read_owned<T: serde::de::DeserializeOwned>(raw: Raw<'_>) -> Result<T, DeserializeError> {
-    raw.to(&mut vec![0; raw.as_bytes().len()])
 }
 
 impl fmt::Debug for OwnedResult {
@@ -230,8 +211,6 @@ mod tests {
     fn members_of_a_result_are_read_by_name() {
         let result = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":"a\u0062","n":[1,2]}"#));
         assert!(result.next_cursor().is_some_and(|cursor| cursor.eq_str("ab")));
-        assert_eq!((result.member::<Vec<u8>>("n"), result.member::<Option<u8>>("m")), (Ok(vec![1, 2]), Ok(None)));
-        assert!(result.member::<u8>("n").is_err());
         assert_eq!((result.is_retried(), result.clone().retried(true).is_retried()), (false, true));
         let last = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":null}"#));
         assert!(last.next_cursor().is_none());

@@ -232,7 +232,7 @@ impl<'s, S> Conversation<'s, S> {
             "null" => String::new(),
             json => format!(r#","arguments":{json}"#),
         };
-        let params = format!(r#"{{"{key}":{}{arguments}}}"#, requests::json(&value));
+        let params = format!(r#"{{"{key}":{}{arguments}}}"#, requests::json_string(value));
         match Raw::parse(params.as_bytes()) {
             Ok(params) => self.request(method, &params),
             Err(error) => panic!("the params of {method} are not JSON: {error}: {params}"),

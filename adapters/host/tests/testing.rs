@@ -102,7 +102,7 @@ fn calls_in_all_revisions() {
         assert!(reply.notifications()[0].contains(r#""progressToken":"test-2""#), "{reply}");
         // Structured content came with 2025-06-18; before, it is text.
         if reply.result().get("structuredContent").is_some() {
-            assert_eq!(reply.structured::<serde_json::Value>()["n"], 7);
+            assert_eq!(reply.structured().get("n").and_then(|n| n.u64()), Some(7));
         }
         assert_eq!(reply.text(), r#"{"n":7}"#);
         let reply = talk.call("fails", &());
@@ -131,11 +131,9 @@ fn answers_must_fit_their_schema() {
         // Without the check: as any request.
         let reply = open(revision).request("tools/call", &serde_json::json!({ "name": "silent" }));
         assert_eq!(reply.text(), "seven");
-        let words = panics(|| reply.structured::<u32>());
+        let words = panics(|| reply.structured());
         assert!(words.starts_with("the result has no structuredContent"), "{words}");
     }
-    let reply = open(Revision::V2025_06_18).call("count", &serde_json::json!({ "n": "7" }));
-    assert!(panics(|| reply.structured::<Vec<u8>>()).starts_with("structuredContent is not a alloc::vec::Vec<u8>: "));
 }
 
 #[test]

@@ -27,7 +27,6 @@ pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamPolicy,
 };
-#[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]

@@ -165,7 +165,8 @@ fn pages_with_equal_cursors_and_limits() {
         echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i$next',"resultType":"complete"}}'; done"#;
     run(start(shell(script), hasty()), |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
-        let pages = client.pages(Request::list_tools()).map(|page| page.unwrap().member::<u32>("page").unwrap());
+        let pages =
+            client.pages(Request::list_tools()).map(|page| page.unwrap().raw().get("page").unwrap().u64().unwrap());
         assert_eq!(pages.collect::<Vec<_>>().await, [1, 2, 3, 4]);
         let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().bytes(1));
         pages.next().await.unwrap().unwrap();

@@ -653,7 +653,7 @@ fn reset(client: Client) {
 }
 
 /// A client whose request waits for the application resets its connection: its place is free before the decision.
-#[cfg(all(feature = "resource-server", unix))]
+#[cfg(unix)]
 #[test]
 fn a_reset_frees_the_place_of_an_undecided_request() {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -716,7 +716,6 @@ fn a_reset_frees_the_place_of_a_request_that_waits_for_its_stream() {
 }
 
 /// Introspection in a task: the request waits, other requests do not, and then a message is refused by its tool.
-#[cfg(feature = "resource-server")]
 #[test]
 fn authorization_comes_later() {
     use std::sync::Mutex;

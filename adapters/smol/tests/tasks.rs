@@ -1,5 +1,5 @@
 //! Clients that follow tasks, over stdio and over HTTP.
-#![cfg(all(feature = "tasks", unix))]
+#![cfg(all(feature = "client", unix))]
 
 #[path = "../../../tests/remote/task_server.rs"]
 mod task_server;

@@ -75,7 +75,6 @@ pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel, channel_of,
 };
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
-#[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};

@@ -146,7 +146,6 @@ impl<S: Send> Waiting<'_, S> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Admission, Response<Body>>> {
         let shared = self.shared;
-        #[cfg(feature = "resource-server")]
         let (waker, key) = (cx.waker().clone(), &mut self.key);
         let decided = shared.turn(Some(cx), |server| {
             if *server.closing {
@@ -155,19 +154,13 @@ impl<S: Send> Waiting<'_, S> {
             let authorize = |head: &RequestHead<'_>| shared.decide(&parts.head, principal, head);
             let mut body = BodyBuffer::new(Vec::new());
             let app = App::new(server.service, server.state).authorize(&authorize);
-            #[cfg(not(feature = "resource-server"))]
-            let admitted = server.endpoint.admit(&app, &parts.head(), &mut body).map(Some);
-            #[cfg(feature = "resource-server")]
             let admitted = server.endpoint.poll_admit(&app, &parts.head(), &mut body);
             match admitted {
                 Ok(Some(admission)) => Poll::Ready(Ok(admission)),
                 Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),
                 Ok(None) => {
-                    #[cfg(feature = "resource-server")]
-                    {
-                        let key = *key.get_or_insert_with(|| server.waits.key());
-                        server.waits.undecided(key, &waker);
-                    }
+                    let key = *key.get_or_insert_with(|| server.waits.key());
+                    server.waits.undecided(key, &waker);
                     Poll::Pending
                 }
             }
@@ -198,9 +191,7 @@ impl<S: Send> Waiting<'_, S> {
                 }
             }
             let mut app = App::new(server.service, server.state);
-            #[cfg(feature = "resource-server")]
             let permits;
-            #[cfg(feature = "resource-server")]
             if let Some(permit) = shared.permit() {
                 permits = move |message: &mcp_sansio_http::endpoint::MessageAccess<'_>| permit(message);
                 app = app.permit(&permits);

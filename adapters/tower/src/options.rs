@@ -8,7 +8,6 @@ use std::time::Duration;
 use http::request::Parts;
 use mcp_sansio::server::{MessageLimits, Millis, Seal};
 use mcp_sansio_host::LateReceiver;
-#[cfg(feature = "resource-server")]
 use mcp_sansio_http::endpoint::MessageAccess;
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
 
@@ -49,7 +48,6 @@ pub(crate) type Clock = Box<dyn Fn() -> Millis + Send + Sync>;
 pub(crate) type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
 pub(crate) type Authorize = Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>;
 pub(crate) type Principal = Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
-#[cfg(feature = "resource-server")]
 pub(crate) type Permit = Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>;
 pub(crate) type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send>;
 
@@ -80,7 +78,6 @@ pub struct MountOptions<S: 'static> {
     pub(crate) random: Random,
     pub(crate) authorize: Option<Authorize>,
     pub(crate) principal: Option<Principal>,
-    #[cfg(feature = "resource-server")]
     pub(crate) permit: Option<Permit>,
     pub(crate) tick: Option<Tick<S>>,
     pub(crate) late: Option<LateReceiver<S>>,
@@ -106,7 +103,6 @@ impl<S> MountOptions<S> {
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the system has random bytes")),
             authorize: None,
             principal: None,
-            #[cfg(feature = "resource-server")]
             permit: None,
             tick: None,
             late: None,
@@ -232,7 +228,7 @@ impl<S> MountOptions<S> {
 
     /// Sets the function that decides about each request by its head, before its body is read
     /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)). It must not block.
-    /// With the feature `resource-server` it may answer `Access::Later`, and is asked again after
+    /// It may answer `Access::Later`, and is asked again after
     /// [`LateSender::decided`](crate::LateSender::decided). If it names no principal, [`principal`](MountOptions::principal) does.
     pub fn authorize(
         self,
@@ -242,7 +238,6 @@ impl<S> MountOptions<S> {
     }
 
     /// Sets the function that decides about each message of an admitted request, see [`App::permit`]. It must not block.
-    #[cfg(feature = "resource-server")]
     pub fn permit(self, permit: impl Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync + 'static) -> Self {
         MountOptions { permit: Some(Box::new(permit)), ..self }
     }

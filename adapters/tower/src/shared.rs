@@ -14,7 +14,6 @@ use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, St
 use mcp_sansio_http::host::BodyBuffer;
 
 use crate::keeper::Keeper;
-#[cfg(feature = "resource-server")]
 use crate::options::Permit;
 use crate::options::{Authorize, Clock, MountOptions, Principal, Random, Sleep, Tick, Timer};
 use crate::waits::Waits;
@@ -42,7 +41,6 @@ pub(crate) struct Shared<S: 'static> {
     pub(crate) random: Random,
     authorize: Option<Authorize>,
     principal: Option<Principal>,
-    #[cfg(feature = "resource-server")]
     permit: Option<Permit>,
     /// The bytes that the body of one request may have, and those of all.
     pub(crate) body_limit: usize,
@@ -148,7 +146,6 @@ impl<S> Shared<S> {
             random: options.random,
             authorize: options.authorize,
             principal: options.principal,
-            #[cfg(feature = "resource-server")]
             permit: options.permit,
             body_limit: options.limits.message,
             input_total: options.input_total,
@@ -254,7 +251,6 @@ impl<S> Shared<S> {
     }
 
     /// Returns the check of each message.
-    #[cfg(feature = "resource-server")]
     pub(crate) fn permit(&self) -> Option<&Permit> {
         self.permit.as_ref()
     }

@@ -113,7 +113,6 @@ impl Waits {
         }
     }
 
-    #[cfg(feature = "resource-server")]
     pub(crate) fn undecided(&mut self, key: u64, waker: &Waker) {
         self.undecided.insert(key, waker.clone());
     }

@@ -1,5 +1,4 @@
-//! With the feature `resource-server`: decisions that come later, own their texts, or depend on the message.
-#![cfg(feature = "resource-server")]
+//! Decisions that come later, own their texts, or depend on the message.
 
 mod common;
 

@@ -35,7 +35,6 @@ mod pages;
 mod pipes;
 mod process;
 mod stderr;
-#[cfg(feature = "tasks")]
 mod tasks;
 #[cfg(all(feature = "http", unix))]
 mod tcp;
@@ -97,7 +96,6 @@ pub struct Client<'m, T, H> {
     /// The last turn reached its limit: there is more to do at once.
     busy: bool,
     /// The request about a task that is under way, and the id of the task.
-    #[cfg(feature = "tasks")]
     following: Option<(String, PendingId)>,
     profile: PhantomData<&'m ()>,
 }
@@ -113,7 +111,6 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             waits,
             started: Instant::now(),
             busy: false,
-            #[cfg(feature = "tasks")]
             following: None,
             profile: PhantomData,
         }

@@ -15,7 +15,6 @@ pub(super) struct Waits {
     /// The connection is new: the first request waits until the server can send requests too.
     pub(super) unsettled: bool,
     /// The task that was followed last.
-    #[cfg(feature = "tasks")]
     pub(super) followed: Option<(String, mcp_sansio_host::TaskNotice)>,
 }
 
@@ -67,7 +66,6 @@ impl ClientHandler for Tap<'_> {
                 self.waits.opened = Some(Err(ClientError::failed(&unconnected)));
                 return;
             }
-            #[cfg(feature = "tasks")]
             ClientEvent::Notification { method, params } => {
                 if let Some((id, params)) = mcp_sansio_host::TaskNotice::of(&method, params)
                     && let Some((followed, notice)) = &mut self.waits.followed

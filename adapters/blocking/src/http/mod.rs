@@ -25,7 +25,6 @@ pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamId, StreamPolicy,
 };
-#[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]

@@ -5,7 +5,6 @@ use std::fmt;
 use mcp_sansio::client::ErrorObject;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::Method;
-use serde::de::DeserializeOwned;
 
 use crate::{OwnedResult, ServerError};
 
@@ -100,20 +99,14 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Deserializes `structuredContent`.
+    /// Returns `structuredContent`. [`Raw::deserialize`] reads it into a type.
     ///
     /// # Panics
-    /// If there is no such member, if it does not fit the type, and as [`result`](Self::result).
+    /// If there is no such member, and as [`result`](Self::result).
     #[must_use]
-    pub fn structured<T: DeserializeOwned>(&self) -> T {
+    pub fn structured(&self) -> Raw<'_> {
         let result = self.result();
-        let Some(content) = result.get("structuredContent") else {
-            panic!("the result has no structuredContent: {result}");
-        };
-        match content.to(&mut vec![0; content.as_bytes().len()]) {
-            Ok(value) => value,
-            Err(error) => panic!("structuredContent is not a {}: {error}: {content}", std::any::type_name::<T>()),
-        }
+        result.get("structuredContent").unwrap_or_else(|| panic!("the result has no structuredContent: {result}"))
     }
 
     /// Returns the notifications that came with the answer or before it, each a line of JSON: progress, log messages, changes.

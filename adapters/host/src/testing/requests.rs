@@ -1,7 +1,7 @@
 //! Requests as a client of each revision writes them.
 
 use mcp_sansio::client::Arguments;
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{Raw, write};
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::{ServerCapabilities, meta};
 use mcp_sansio::revision::Revision;
@@ -54,6 +54,14 @@ pub(super) fn json(value: &dyn Arguments) -> String {
     if value.write(&mut out).is_err() {
         panic!("these arguments cannot be written as JSON");
     }
+    String::from_utf8_lossy(out.pending()).into_owned()
+}
+
+/// Writes a text as a JSON string.
+pub(super) fn json_string(text: &str) -> String {
+    let mut out = LineSink::new(Vec::new());
+    // A growing sink has room for every text.
+    let _ = write::string(&mut out, text);
     String::from_utf8_lossy(out.pending()).into_owned()
 }
 

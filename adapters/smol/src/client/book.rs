@@ -24,7 +24,6 @@ pub(super) struct Book {
     /// The connection is new: the first request waits until the server can send requests too.
     pub(super) fresh_connection: bool,
     /// The tasks that are followed, the newest last.
-    #[cfg(feature = "tasks")]
     pub(super) followed: Vec<Followed>,
 }
 
@@ -48,7 +47,6 @@ impl Hasher for TokenHasher {
 }
 
 /// A task that is followed.
-#[cfg(feature = "tasks")]
 pub(super) struct Followed {
     pub(super) id: String,
     pub(super) notice: mcp_sansio_host::TaskNotice,
@@ -107,7 +105,6 @@ impl ClientHandler for Tap<'_> {
                 let wanted = self.book.listens.values_mut().filter(|heard| heard.wants(what));
                 wanted.for_each(|heard| heard.changed(what));
             }
-            #[cfg(feature = "tasks")]
             ClientEvent::Notification { method, params } => {
                 if let Some((id, params)) = mcp_sansio_host::TaskNotice::of(method, *params)
                     && let Some(followed) = self.book.followed.iter_mut().find(|followed| id.eq_str(&followed.id))

@@ -110,7 +110,6 @@ mod shared;
 mod socket;
 mod state;
 mod stderr;
-#[cfg(feature = "tasks")]
 mod tasks;
 #[cfg(feature = "tls")]
 mod tls;

@@ -502,7 +502,6 @@ impl State {
             heard.explain(explain);
             heard.wake(&mut self.wakes);
         }
-        #[cfg(feature = "tasks")]
         for followed in self.book.followed.iter_mut().filter(|followed| followed.notice.is_kept()) {
             self.wakes.extend(followed.waker.take());
         }

@@ -77,7 +77,8 @@ fn stdio(server: &str, file: &str) -> Result<(), Box<dyn Error>> {
     list(&mut client)?;
     client.set_log_level(LoggingLevel::Info)?;
     let arguments = json!({"title": "milk", "body": "buy some", "kind": "todo", "due": {"date": "2026-12-01"}});
-    let note: Note = client.request(&Request::call("add").arguments(&arguments))?.member("structuredContent")?;
+    let added = client.request(&Request::call("add").arguments(&arguments))?;
+    let note: Note = added.raw().get("structuredContent").ok_or("no structuredContent")?.deserialize()?;
     println!("added: {note:?}");
     let uri = format!("notes://{}", note.id);
     let uris = [uri.as_str()];

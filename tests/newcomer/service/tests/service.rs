@@ -28,8 +28,8 @@ fn adds_and_finds() {
         let mut notes = open(Revision::V2026_07_28, cut).0;
         let due = json!({"date": "2026-01-01", "remind_days": 3});
         let added = notes.call("add", &json!({"title": "t", "body": "b", "kind": "todo", "due": due}));
-        assert_eq!(added.structured::<Value>()["due"], due);
-        assert_eq!(notes.call("search", &json!({"kind": "todo"})).structured::<Value>()["total"], 1);
+        assert_eq!(added.structured().deserialize::<Value>().unwrap()["due"], due);
+        assert_eq!(notes.call("search", &json!({"kind": "todo"})).structured().deserialize::<Value>().unwrap()["total"], 1);
         assert!(notes.read("notes://1").text().contains(r#""remind_days":3"#));
         let wrong = notes.call("add", &json!({"title": "t", "body": "b", "kind": "tod"}));
         assert!(wrong.is_error() && wrong.text().contains("expected one of `idea`, `todo`, `journal`"));
@@ -46,8 +46,8 @@ fn asks_before_it_removes() {
         let result = json!({"action": "accept", "content": {"sure": sure}});
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
         let done = Reply::of(notes.say(&answer.to_string()));
-        assert_eq!(done.structured::<Value>(), json!({"removed": sure}));
-        assert_eq!(notes.call("search", &json!({})).structured::<Value>()["total"], left);
+        assert_eq!(done.structured().deserialize::<Value>().unwrap(), json!({"removed": sure}));
+        assert_eq!(notes.call("search", &json!({})).structured().deserialize::<Value>().unwrap()["total"], left);
     }
 }
 
@@ -62,7 +62,7 @@ fn imports_with_progress() {
         lines.extend(notes.hear(&mut late, Duration::from_secs(5)));
     }
     let done = Reply::of(lines);
-    assert_eq!(done.structured::<Value>(), json!({"imported": 2}));
+    assert_eq!(done.structured().deserialize::<Value>().unwrap(), json!({"imported": 2}));
     assert_eq!(done.notifications().iter().filter(|line| line.contains("\"progress\"")).count(), 2, "{done}");
 }
 

@@ -4,7 +4,7 @@
 //! 2. [`TaskHandle::of`] finds the task in the result of a call. Keep [its text](TaskHandle): a program that starts again
 //!    follows the task from there.
 //! 3. A [`TaskFollower`] says which request to send and when, and takes the answers: it polls, sends the answers to questions,
-//!    and cancels. The clients of `mcp_sansio_blocking` and `mcp_sansio_smol` run it with `follow` (feature `tasks`).
+//!    and cancels. The clients of `mcp_sansio_blocking` and `mcp_sansio_smol` run it with `follow` (feature `client`).
 //!
 //! ```
 //! use mcp_sansio::client::{Client, ClientInfo};

@@ -104,7 +104,6 @@ fn a_request_that_is_there_at_the_end_is_answered() {
 }
 
 /// Nothing is read from it meanwhile, so only a look finds that it has gone. A client that has closed its side waits for its answer.
-#[cfg(feature = "resource-server")]
 #[test]
 fn a_client_whose_request_is_undecided_is_looked_at() {
     const LIST: &str =
