@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20362,
+    "code lines, core": 20373,
     "code lines, http": 13005,
-    "code lines, published": 56670,
-    "public functions": 1964,
+    "code lines, published": 56631,
+    "public functions": 1963,
     "public types": 419,
-    "feature entries": 55,
-    "cfgs": 766,
+    "feature entries": 46,
+    "cfgs": 733,
     "tracked files": 2198,
-    "words for users": 40299,
+    "words for users": 40253,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
