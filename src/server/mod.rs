@@ -447,12 +447,16 @@ impl Server<'_> {
         &self.peer
     }
 
-    /// Exchanges the client, for a transport that serves many with one server: `peer` gets the facts about the client
-    /// before. `scope` is the scope of its request ids.
-    pub fn swap_peer(&mut self, peer: &mut Peer, scope: Scope) {
+    /// Calls `act` with the server as that of another client, for a transport that serves many with one server. `peer` has the
+    /// facts about this client, also those that `act` adds; `scope` is the scope of its request ids.
+    pub fn with_peer<T>(&mut self, peer: &mut Peer, scope: Scope, act: impl FnOnce(&mut Self) -> T) -> T {
         core::mem::swap(&mut self.peer, peer);
         self.write_news = self.write_news.or(Some(WRITE_LISTS));
-        self.scope = scope;
+        let before = core::mem::replace(&mut self.scope, scope);
+        let done = act(self);
+        core::mem::swap(&mut self.peer, peer);
+        self.scope = before;
+        done
     }
 
     /// Forgets the client of a line, because another one may come over the same line. Requests and subscriptions end

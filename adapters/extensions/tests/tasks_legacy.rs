@@ -406,11 +406,14 @@ fn a_task_of_another_user_does_not_exist() {
     let (_, id) = desk.begin();
     assert_eq!(desk.ask("tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
     let mut peer = *desk.server.peer();
-    desk.server.swap_peer(&mut peer, Scope(9));
-    assert_eq!(desk.ask("tasks/list", json!({}))["result"], json!({ "tasks": [] }));
-    assert_eq!(desk.code("tasks/get", json!({ "taskId": id })), code::INVALID_PARAMS);
-    let mut peer = *desk.server.peer();
-    desk.server.swap_peer(&mut peer, Scope(0));
+    let mut server = std::mem::replace(&mut desk.server, Server::growing(MessageLimits::default()));
+    server.with_peer(&mut peer, Scope(9), |server| {
+        std::mem::swap(server, &mut desk.server);
+        assert_eq!(desk.ask("tasks/list", json!({}))["result"], json!({ "tasks": [] }));
+        assert_eq!(desk.code("tasks/get", json!({ "taskId": id })), code::INVALID_PARAMS);
+        std::mem::swap(server, &mut desk.server);
+    });
+    desk.server = server;
     assert_eq!(desk.get(&id)["taskId"], id);
 }
 

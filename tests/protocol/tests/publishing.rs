@@ -182,9 +182,8 @@ fn changes_that_a_peer_has_noted_are_sent_where_it_is_served() {
     peer.record(ServerChange::Tools);
     let mut slots = [RequestSlot::FREE; 1];
     let mut server = Server::new(&mut slots);
-    server.swap_peer(&mut peer, Scope(1));
     let mut out = LineSink::new(Vec::new());
-    let _ = service.pull(&world, &mut server, &mut out);
+    let _ = server.with_peer(&mut peer, Scope(1), |server| service.pull(&world, server, &mut out));
     let lines: Vec<_> = std::str::from_utf8(out.pending()).unwrap().lines().map(String::from).collect();
     assert_eq!(methods(&lines), ["notifications/tools/list_changed"]);
     // Before it is open, there is nothing to send it.

@@ -543,9 +543,9 @@ impl TwoClients {
     /// Returns what the server says to a message of one of them.
     fn on(&mut self, at: usize, message: &str) -> Vec<Value> {
         let TwoClients { server, peers, service, world, out } = self;
-        server.swap_peer(&mut peers[at], Scope(at as u32 + 1));
-        let _ = service.dispatch(world, message.as_bytes(), server, out).unwrap();
-        server.swap_peer(&mut peers[at], Scope(0));
+        server.with_peer(&mut peers[at], Scope(at as u32 + 1), |server| {
+            let _ = service.dispatch(world, message.as_bytes(), server, out).unwrap();
+        });
         let said = String::from_utf8(out.pending().to_vec()).unwrap();
         let n = out.pending().len();
         out.sent(n);
@@ -563,9 +563,7 @@ fn questions_of_two_clients() {
         ids.push(two.on(at, &call(D, 7, "confirm", json!({})))[0]["id"].clone());
     }
     assert_ne!(ids[0], ids[1]);
-    two.server.swap_peer(&mut two.peers[0], Scope(1));
-    two.server.end_of_input();
-    two.server.swap_peer(&mut two.peers[0], Scope(0));
+    two.server.with_peer(&mut two.peers[0], Scope(1), |server| server.end_of_input());
     let ended = two.server.ready().expect("the first one's");
     two.server.forget(ended);
     assert_eq!((two.server.ready(), two.server.in_flight()), (None, 1));

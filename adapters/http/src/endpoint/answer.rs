@@ -3,11 +3,10 @@
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
+use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Server};
 use mcp_sansio::service::{HandlerResult, LateRequest};
 use mcp_sansio::sink::Out;
 
-use super::events::StreamOut;
 use super::exchange::origin_of;
 use super::ids::StreamId;
 use super::share::RequestOwner;
@@ -39,7 +38,7 @@ impl<'m> Endpoint<'m> {
     /// [`RespondError::WrongKind`] if it is not suspended.
     pub fn resume<S>(&mut self, app: &mut App<'_, S>, token: RequestToken) -> Result<(), RespondError> {
         self.stream_of(token).ok_or(RespondError::Stale)?;
-        self.server.wake(token)?;
+        self.requests.server.wake(token)?;
         self.resume_ready(app);
         Ok(())
     }
@@ -48,7 +47,7 @@ impl<'m> Endpoint<'m> {
     /// request, and the client is connected.
     #[must_use]
     pub fn is_suspended(&self, token: RequestToken) -> bool {
-        self.server.is_suspended(token) && self.stream_of(token).is_some()
+        self.requests.server.is_suspended(token) && self.stream_of(token).is_some()
     }
 
     /// Sends `notifications/progress` for a request that was put off.
@@ -115,8 +114,8 @@ impl<'m> Endpoint<'m> {
     /// Returns the stream on which a request is answered.
     #[must_use]
     pub fn stream_of(&self, token: RequestToken) -> Option<StreamId> {
-        let exchange_id = self.server.transport_id(token)?;
-        let slot = RequestOwner::from_transport_data(self.server.transport_data(token)?).stream;
+        let exchange_id = self.requests.server.transport_id(token)?;
+        let slot = RequestOwner::from_transport_data(self.requests.server.transport_data(token)?).stream;
         let stream = self.streams.at(slot)?;
         let answers = stream.exchange_id == exchange_id && stream.is_of_requests();
         answers.then(|| self.streams.id(slot))
@@ -130,19 +129,15 @@ impl<'m> Endpoint<'m> {
     ) -> Option<T> {
         let id = self.stream_of(token)?;
         // The request has its place already.
-        self.server.set_most_in_flight(usize::MAX);
+        self.requests.server.set_most_in_flight(usize::MAX);
         let &stream = self.streams.at(id.slot)?;
         let (session, principal) = match stream.session() {
             Some(slot) => (Some(self.sessions.get(slot)?), self.sessions.principal(slot)),
             None => (None, None),
         };
         let mut peer = session.map_or(Peer::NEW, |session| session.peer);
-        let server = &mut self.server;
-        server.swap_peer(&mut peer, stream.scope);
-        let held = server.streaming(stream.exchange_id).is_some();
-        let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot, held);
-        let done = act(server, principal, &mut out);
-        server.swap_peer(&mut peer, Scope(0));
+        let mut out = self.streams.out(id.slot, self.requests.server.streaming(stream.exchange_id).is_some());
+        let done = self.requests.server.with_peer(&mut peer, stream.scope, |server| act(server, principal, &mut out));
         drop(out);
         if let Some(session) = stream.session().and_then(|slot| self.sessions.get_mut(slot)) {
             session.peer = peer;
@@ -153,7 +148,7 @@ impl<'m> Endpoint<'m> {
 
     /// Notes that a message was written on the stream of an exchange.
     pub(crate) fn said(&mut self, id: StreamId, exchange_id: u32) {
-        if !self.server.has_transport_id(exchange_id) {
+        if !self.requests.server.has_transport_id(exchange_id) {
             self.streams.answered(&mut self.sessions, id.slot);
         }
         self.streams.stir(id.slot);
@@ -169,7 +164,7 @@ impl<'m> Endpoint<'m> {
     /// publishes their changes.
     pub(crate) fn run_ready<S>(&mut self, app: &mut App<'_, S>) {
         let mut first = 0;
-        while let Some((number, token)) = self.server.ready_from(first) {
+        while let Some((number, token)) = self.requests.server.ready_from(first) {
             first = number + 1;
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
@@ -179,7 +174,7 @@ impl<'m> Endpoint<'m> {
             });
             // Its own stream is full and must be read first; the others do not wait for it.
             if resumed.is_none() {
-                self.server.forget(token);
+                self.requests.server.forget(token);
             }
         }
     }
@@ -187,11 +182,14 @@ impl<'m> Endpoint<'m> {
     /// Gives up the requests of an exchange whose answer cannot be received any more, and notifies handlers that
     /// put their answer off.
     pub(crate) fn give_up_exchange<S>(&mut self, app: &mut App<'_, S>, exchange_id: u32) {
-        for slot in 0..self.server.capacity() {
-            let token =
-                self.server.token_at(slot).filter(|token| self.server.transport_id(*token) == Some(exchange_id));
+        for slot in 0..self.requests.server.capacity() {
+            let token = self
+                .requests
+                .server
+                .token_at(slot)
+                .filter(|token| self.requests.server.transport_id(*token) == Some(exchange_id));
             if let Some(token) = token {
-                app.service.forget(app.state, token, &mut self.server);
+                app.service.forget(app.state, token, &mut self.requests.server);
             }
         }
     }

@@ -4,13 +4,12 @@ use core::fmt;
 
 use mcp_sansio::FullError;
 use mcp_sansio::json::{JsonKind, Raw, Text};
-use mcp_sansio::protocol::code;
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::sink::Out;
 
 use super::head::{Admission, EndpointResponse, RequestHead};
 use super::ids::{PRINCIPAL_MAX, Principal};
-use super::refusal::refuse;
+use super::refusal::{no_json, refuse};
 use super::{Access, App, ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
 
 /// The permission of a client to use the endpoint.
@@ -76,8 +75,8 @@ impl Refusal {
         Ok(self)
     }
 
-    pub(crate) fn response<'r>(&self, body: &mut dyn Out) -> EndpointResponse<'r> {
-        let mut response = refuse(body, self.status, code::INVALID_REQUEST, "Not authorized");
+    pub(crate) fn response(&self, body: &mut dyn Out) -> EndpointResponse<'static> {
+        let mut response = refuse(body, self.status, "Not authorized");
         response.extra = self.headers;
         response
     }
@@ -167,7 +166,7 @@ impl<'r> Judged<'r> {
         let Some(permit) = app.permit.filter(|_| head.method == "POST") else { return Ok(self) };
         let scopes = if let Judged::Owned(grant) = &self { grant.scopes } else { 0 };
         let Ok(content) = Raw::parse(content) else {
-            return Err(refuse(body, 400, code::PARSE, "Parse error"));
+            return Err(no_json(body));
         };
         let single = Some(content).filter(|content| content.kind() != JsonKind::Array);
         for message in single.into_iter().chain(content.items()) {
@@ -185,12 +184,12 @@ impl<'r> Judged<'r> {
             match permit(&access) {
                 Access::Granted { .. } | Access::GrantedTo(_) => {}
                 Access::Denied { status, challenge } => {
-                    let refused = refuse(body, status, code::INVALID_REQUEST, "Not authorized");
+                    let refused = refuse(body, status, "Not authorized");
                     return Err(EndpointResponse { challenge, ..refused });
                 }
                 Access::RefusedWith(refusal) => return Err(refusal.response(body)),
                 Access::Later => {
-                    return Err(refuse(body, 503, code::INTERNAL, "The authorization is not decided yet"));
+                    return Err(refuse(body, 503, "The authorization is not decided yet"));
                 }
             }
         }

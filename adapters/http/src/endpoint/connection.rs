@@ -27,13 +27,13 @@ impl Endpoint<'_> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) if stream.session().is_some() && self.server.streaming(stream.exchange_id).is_none() => {
-                let waits = self.server.has_transport_id(stream.exchange_id);
+            (_, true) if stream.session().is_some() && self.requests.server.streaming(stream.exchange_id).is_none() => {
+                let waits = self.requests.server.has_transport_id(stream.exchange_id);
                 self.streams.detach(&mut self.sessions, id.slot, waits, now);
                 // Without an event id the client cannot come back, and does not know the requests that were sent
                 // to it.
                 if stream.seen == 1 && !(stream.primed && stream.greeted) {
-                    self.server.end_questions(stream.exchange_id);
+                    self.requests.server.end_questions(stream.exchange_id);
                 }
                 self.resume_ready(app);
             }
@@ -47,7 +47,7 @@ impl Endpoint<'_> {
             (_, false) => {
                 self.free_stream(id.slot);
                 if stream.session().is_none() {
-                    app.service.end_scope(app.state, stream.scope, &mut self.server);
+                    app.service.end_scope(app.state, stream.scope, &mut self.requests.server);
                 }
             }
         }
@@ -56,8 +56,7 @@ impl Endpoint<'_> {
     /// Reserves a slot for a stream: a free one, or that of an answer that was sent and is only kept for a
     /// return.
     pub(crate) fn reserve_stream(&mut self, asker: &Asker, exchange_id: u32) -> Option<u16> {
-        let Endpoint { streams, sessions, log, now, .. } = self;
-        streams.reserve_or_evict(&asker.plan(exchange_id), sessions, log, *now)
+        self.streams.reserve_or_evict(&asker.plan(exchange_id), &mut self.sessions, self.now)
     }
 
     /// Sends a stream whose slot was reserved.
@@ -66,6 +65,6 @@ impl Endpoint<'_> {
     }
 
     pub(crate) fn free_stream(&mut self, slot: u16) {
-        self.streams.free(&mut self.sessions, &mut self.log, slot, self.now);
+        self.streams.free(&mut self.sessions, slot, self.now);
     }
 }

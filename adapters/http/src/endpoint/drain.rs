@@ -20,10 +20,10 @@ impl Endpoint<'_> {
         if core::mem::replace(&mut self.draining, true) {
             return;
         }
-        self.server.end_listens();
+        self.requests.server.end_listens();
         for slot in 0..self.streams.slots().len() as u16 {
             let Some(&stream) = self.streams.at(slot) else { continue };
-            self.server.end_questions(stream.exchange_id);
+            self.requests.server.end_questions(stream.exchange_id);
             match stream.purpose {
                 Purpose::Session | Purpose::Old => self.streams.end(slot),
                 Purpose::Listen => self.streams.stir(slot),

@@ -5,7 +5,7 @@ use mcp_sansio::FullError;
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::log::{HEAD, Log, Record, Spot};
-use super::stream::Stream;
+use super::stream::{Stream, Streams};
 
 /// In the tag of a record: the message continues in another record.
 const MORE: u8 = 1;
@@ -217,7 +217,21 @@ pub(crate) enum Written {
     Full,
 }
 
-/// Writes the messages of a stream into the sink of its connection, as far as there is room.
+impl<'m> Streams<'m> {
+    /// Makes the sink of a stream; see [`StreamOut::new`].
+    pub(crate) fn out(&mut self, slot: u16, held: bool) -> StreamOut<'_, 'm> {
+        let (log, slots) = self.log_mut();
+        StreamOut::new(log, slots, slot, held)
+    }
+
+    /// Writes the messages of a stream into the sink of its connection, as far as there is room.
+    pub(crate) fn write_events(&mut self, slot: u16, out: &mut dyn Sink) -> Written {
+        let (log, slots) = self.log_mut();
+        write_events(slots, slot, log, out)
+    }
+}
+
+/// Writes the messages of a stream, as [`Streams::write_events`].
 pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
     while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
         let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);

@@ -2,20 +2,19 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{IncomingRequest, Millis, Peer, Scope, TransportChecks};
+use mcp_sansio::server::{IncomingRequest, Millis, Peer, TransportChecks};
 use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::config::StreamPolicy;
 use super::events::StreamOut;
-use super::head::{EndpointResponse, RequestHead, ResponseBody};
+use super::head::{EndpointResponse, ResponseBody};
 use super::header_check::HeaderChecks;
-use super::log::Log;
 use super::media::Accept;
 use super::refusal::refuse;
 use super::session::Sessions;
 use super::stream::{Plan, Purpose, Streams};
-use super::{App, Asker, Endpoint};
+use super::{App, Asker, Endpoint, Turn};
 
 /// The form of the answer.
 #[derive(Clone, Copy)]
@@ -117,16 +116,15 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
 struct StreamPlace<'s, 'm> {
     streams: &'s mut Streams<'m>,
     sessions: &'s mut Sessions<'m>,
-    log: &'s mut Log<'m>,
     plan: Plan,
     now: Millis,
 }
 
 impl<'s, 'm> StreamPlace<'s, 'm> {
     fn reserve(self) -> Option<StreamOut<'s, 'm>> {
-        let StreamPlace { streams, sessions, log, plan, now } = self;
-        let slot = streams.reserve_or_evict(&plan, sessions, log, now)?;
-        Some(StreamOut::new(log, streams.slots_mut(), slot, false))
+        let StreamPlace { streams, sessions, plan, now } = self;
+        let slot = streams.reserve_or_evict(&plan, sessions, now)?;
+        Some(streams.out(slot, false))
     }
 }
 
@@ -221,71 +219,63 @@ impl Out for Exchange<'_, '_, '_> {
 
 impl Endpoint<'_> {
     /// Handles one message of one peer, and returns its response.
-    #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
-    pub(crate) fn exchange<'r, 'a: 'r, S>(
+    pub(crate) fn exchange<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
+        turn: &mut Turn<'_, '_, S>,
         asker: &Asker,
         peer: &mut Peer,
-        principal: Option<&str>,
         message: Message<'_, '_>,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        let client = self.client_of(asker.scope, asker.modern, principal);
-        self.allow_places(client);
-        let mut start = self.run(app, head, asker, peer, principal, message, body);
-        if start.slot.is_none() && start.takes_stream && self.server.has_transport_id(start.exchange_id) {
+    ) -> EndpointResponse<'static> {
+        let client = self.requests.client_of(asker.scope, asker.modern, turn.principal);
+        self.requests.allow_places(&self.streams, &self.config, client);
+        let mut start = self.run(turn, asker, peer, message);
+        if start.slot.is_none() && start.takes_stream && self.requests.server.has_transport_id(start.exchange_id) {
             // For the answer that was put off.
             start.slot = self.reserve_stream(asker, start.exchange_id);
         }
-        self.settle(app, client, start.exchange_id, start.slot.unwrap_or(u16::MAX));
+        self.settle(turn.app, client, start.exchange_id, start.slot.unwrap_or(u16::MAX));
         if start.step == Err(FullError::Now) {
-            self.give_up_exchange(app, start.exchange_id);
+            self.give_up_exchange(turn.app, start.exchange_id);
         }
         // Without a stream there is no place for a later answer.
-        start.wanted_stream |= !start.takes_stream && self.server.has_transport_id(start.exchange_id);
-        let response = self.conclude(app, asker, &start, body);
+        start.wanted_stream |= !start.takes_stream && self.requests.server.has_transport_id(start.exchange_id);
+        let response = self.conclude(turn, asker, &start);
         // Each call may have made it possible for other handlers to continue.
-        self.run_ready(app);
+        self.run_ready(turn.app);
         response
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
-    fn run<'a, S>(
+    fn run<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'_>,
+        turn: &mut Turn<'_, '_, S>,
         asker: &Asker,
         peer: &mut Peer,
-        principal: Option<&str>,
         message: Message<'_, '_>,
-        body: &mut dyn Out,
     ) -> ResponseStart {
-        self.exchanges = self.exchanges.wrapping_add(1).max(1);
-        let exchange_id = self.exchanges;
-        let accept = head.fields.accept;
-        let (streams, sessions, log) = (&mut self.streams, &mut self.sessions, &mut self.log);
-        let place = StreamPlace { streams, sessions, log, plan: asker.plan(exchange_id), now: self.now };
+        let exchange_id = self.requests.new_exchange();
+        let accept = turn.head.fields.accept;
+        let (streams, sessions) = (&mut self.streams, &mut self.sessions);
+        let place = StreamPlace { streams, sessions, plan: asker.plan(exchange_id), now: self.now };
         // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
-        let mut exchange = Exchange::new(body, place, &accept, prefers, asker.modern);
-        let checks = HeaderChecks { head, modern: asker.modern };
-        let origin = origin_of(&checks, principal);
-        let server = &mut self.server;
-        server.swap_peer(peer, asker.scope);
-        server.set_transport_id(exchange_id);
-        let step = match message {
-            Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
-            Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
-        };
-        if step == Err(FullError::Now) {
-            // The client does not send the message again.
-            server.drop_batch();
-            exchange.clear();
-        }
-        server.swap_peer(peer, Scope(0));
+        let mut exchange = Exchange::new(&mut *turn.body, place, &accept, prefers, asker.modern);
+        let checks = HeaderChecks { head: turn.head, modern: asker.modern };
+        let origin = origin_of(&checks, turn.principal);
+        let App { service, state, .. } = &mut *turn.app;
+        let step = self.requests.server.with_peer(peer, asker.scope, |server| {
+            server.set_transport_id(exchange_id);
+            let step = match message {
+                Message::Read(request) => service.dispatch_read(&origin, state, request, server, &mut exchange),
+                Message::Bytes(bytes) => service.dispatch_from(&origin, state, bytes, server, &mut exchange),
+            };
+            if step == Err(FullError::Now) {
+                // The client does not send the message again.
+                server.drop_batch();
+                exchange.clear();
+            }
+            step
+        });
         ResponseStart {
             exchange_id,
             takes_stream: accept.stream(),
@@ -297,31 +287,30 @@ impl Endpoint<'_> {
         }
     }
 
-    fn conclude<'r, S>(
+    fn conclude<S>(
         &mut self,
-        app: &mut App<'_, S>,
+        turn: &mut Turn<'_, '_, S>,
         asker: &Asker,
         start: &ResponseStart,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        let waits = self.server.has_transport_id(start.exchange_id);
+    ) -> EndpointResponse<'static> {
+        let waits = self.requests.server.has_transport_id(start.exchange_id);
         let response = match (start.mode, start.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
             // The error says that the answer does not fit a body. Soon there may be a stream for it.
             (Mode::Body { failed: true, .. }, _) if start.crowded => {
-                body.roll_back(Mark::new(0));
-                refuse(body, 503, code::INTERNAL, "Overloaded: try again")
+                turn.body.roll_back(Mark::new(0));
+                turn.refuse(503, "Overloaded: try again")
             }
             (Mode::Body { status, .. }, _) => {
                 let status = if start.wanted_stream { 406 } else { status };
                 EndpointResponse::status(status).with(ResponseBody::Json)
             }
             (_, Some(slot)) if waits => return self.streamed(asker, slot),
-            _ => start.nothing(waits, body),
+            _ => start.nothing(waits, turn.body),
         };
         if waits {
             // The client cannot receive the answer.
-            self.give_up_exchange(app, start.exchange_id);
+            self.give_up_exchange(turn.app, start.exchange_id);
         }
         if let Some(slot) = start.slot {
             self.free_stream(slot);
@@ -329,7 +318,7 @@ impl Endpoint<'_> {
         response
     }
 
-    fn streamed<'r>(&mut self, asker: &Asker, slot: u16) -> EndpointResponse<'r> {
+    fn streamed(&mut self, asker: &Asker, slot: u16) -> EndpointResponse<'static> {
         let id = self.send_stream(slot, if asker.listens { Purpose::Listen } else { Purpose::Post });
         EndpointResponse::status(200).with(ResponseBody::Stream(id))
     }
@@ -352,15 +341,15 @@ struct ResponseStart {
 
 impl ResponseStart {
     /// Returns the response if neither a body nor a stream was begun; `waits` if an answer was put off.
-    fn nothing<'r>(&self, waits: bool, body: &mut dyn Out) -> EndpointResponse<'r> {
+    fn nothing(&self, waits: bool, body: &mut dyn Out) -> EndpointResponse<'static> {
         if self.step.is_err() {
-            return refuse(body, 503, code::INTERNAL, "Overloaded: try again");
+            return refuse(body, 503, "Overloaded: try again");
         }
         match (waits, self.wanted_stream) {
             (false, _) => EndpointResponse::status(202),
             // A handler put its answer off, and the client accepts no stream, or all are in use.
-            (true, false) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
-            (true, true) => refuse(body, 406, code::INVALID_REQUEST, "The answer is an event stream"),
+            (true, false) => refuse(body, 503, "Overloaded: too many streams"),
+            (true, true) => refuse(body, 406, "The answer is an event stream"),
         }
     }
 }

@@ -14,7 +14,8 @@ impl Endpoint<'_> {
         self.resume_ready(app);
         // Handlers may just have answered on streams without a connection.
         self.streams.stamp(now);
-        self.log.release(self.streams.slots_mut());
+        let (log, slots) = self.streams.log_mut();
+        log.release(slots);
     }
 
     fn expire_sessions<S>(&mut self, app: &mut App<'_, S>) {
@@ -41,8 +42,8 @@ impl Endpoint<'_> {
             && has_come(noted, within)
         {
             let exchange_id = self.streams.at(slot).map_or(0, |stream| stream.exchange_id);
-            if self.server.has_transport_id(exchange_id) {
-                self.server.end_questions(exchange_id);
+            if self.requests.server.has_transport_id(exchange_id) {
+                self.requests.server.end_questions(exchange_id);
                 self.streams.look_again(slot, now);
             } else {
                 self.streams.answered(&mut self.sessions, slot);
@@ -60,7 +61,7 @@ impl Endpoint<'_> {
     /// then.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        let mut soonest = self.server.next_deadline();
+        let mut soonest = self.requests.server.next_deadline();
         let mut note = |since: Option<(u16, Millis)>, after: Millis| {
             if let Some((_, since)) = since.filter(|_| after > 0) {
                 let at = since.saturating_add(after);
@@ -82,19 +83,23 @@ impl Endpoint<'_> {
         }
         self.now = now;
         self.streams.stamp(now);
-        self.server.expire(now);
+        self.requests.server.expire(now);
     }
 
     /// Ends all for a shutdown: listens end, and open requests get an error. Pull the streams to their ends.
     pub fn shut_down(&mut self) {
-        self.server.end_listens();
+        self.requests.server.end_listens();
         for slot in 0..self.streams.slots().len() {
             self.streams.end(slot as u16);
         }
-        for slot in 0..self.server.capacity() {
-            let Some(token) = self.server.token_at(slot) else { continue };
+        for slot in 0..self.requests.server.capacity() {
+            let Some(token) = self.requests.server.token_at(slot) else { continue };
             // A reply in windows has begun and ends by itself.
-            let streams = self.server.transport_id(token).and_then(|exchange_id| self.server.streaming(exchange_id))
+            let streams = self
+                .requests
+                .server
+                .transport_id(token)
+                .and_then(|exchange_id| self.requests.server.streaming(exchange_id))
                 == Some(token);
             let attached = self.stream_of(token).and_then(|id| self.streams.get(id)).is_some_and(Stream::is_attached);
             if streams && attached {
@@ -103,7 +108,7 @@ impl Endpoint<'_> {
             let told = self
                 .on_stream_of(token, |server, _, out| server.abandon_request(token, "The server is going away", out));
             if told != Some(Ok(())) {
-                self.server.forget(token);
+                self.requests.server.forget(token);
             }
         }
     }

@@ -2,31 +2,34 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{Method, code};
+use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::MessageShape;
-use mcp_sansio::server::IncomingRequest;
+use mcp_sansio::server::{IncomingRequest, Peer, RpcError};
 
 use mcp_sansio::sink::Out;
 
 use super::config::same_path;
-use super::events::{EventId, StreamOut};
+use super::events::EventId;
 use super::exchange::{Message, origin_of};
 use super::head::{EndpointResponse, RequestHead, ResponseBody, unsupported};
 use super::ids::{SessionId, StreamId};
 #[cfg(feature = "alloc")]
 use super::refusal::going_away;
-use super::refusal::refuse;
+use super::refusal::{refuse, refuse_request};
 #[cfg(feature = "alloc")]
 use super::request::is_request;
+use super::request::unreadable;
 #[cfg(all(feature = "seal", feature = "alloc"))]
 use super::sealed::SealedLookup;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
-use super::{App, Asker, Endpoint};
+use super::{App, Asker, Endpoint, Turn};
 use crate::names::Known;
 
 const UNREAD: &str = "Overloaded: the event stream is not being read";
+const TOO_MANY: &str = "Overloaded: too many sessions";
+const NO_STREAM: &str = "Accept must have text/event-stream";
 
 /// The reason why a request has no session.
 enum NoSession {
@@ -45,69 +48,54 @@ const SESSION_NOT_FOUND: i32 = -32001;
 
 impl Endpoint<'_> {
     /// Handles a message; `method` is that of a request.
-    #[allow(clippy::too_many_arguments, reason = "what a POST has")]
-    pub(crate) fn legacy_post<'r, 'a: 'r, S>(
+    pub(crate) fn legacy_post<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
+        turn: &mut Turn<'_, '_, S>,
         request: &mut IncomingRequest<'_>,
         method: Option<Method>,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        if method == Some(Method::Initialize) && !head.fields.get(Known::Session).is_there() {
-            return self.open_session(app, head, request, principal, random, body);
+    ) -> EndpointResponse<'static> {
+        if method == Some(Method::Initialize) && !turn.head.fields.get(Known::Session).is_there() {
+            return self.open_session(turn, request);
         }
-        match self.session_of(app, head, principal) {
+        match self.session_of(turn) {
             Ok(slot) => {
                 if matches!(method, Some(Method::Subscribe | Method::SetLevel)) {
                     self.end_elsewhere(slot);
                 }
-                self.in_session(app, head, slot, principal, Message::Read(request), body)
+                self.in_session(turn, slot, Message::Read(request))
             }
-            Err(none) => no_session(none, body),
+            Err(none) => no_session(none, turn.body),
         }
     }
 
-    pub(crate) fn legacy_batch<'r, 'a: 'r, S>(
-        &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
-        content: &[u8],
-        principal: Option<&str>,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
+    pub(crate) fn legacy_batch<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> EndpointResponse<'static> {
+        let content = turn.content;
         let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
-        match self.session_of(app, head, principal) {
+        match self.session_of(turn) {
             Ok(slot) if is_array => {
                 // It may subscribe.
                 self.end_elsewhere(slot);
-                self.in_session(app, head, slot, principal, Message::Bytes(content), body)
+                self.in_session(turn, slot, Message::Bytes(content))
             }
-            _ => self.unreadable(content, body),
+            _ => unreadable(content, turn.body),
         }
     }
 
-    fn open_session<'r, 'a: 'r, S>(
+    fn open_session<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
+        turn: &mut Turn<'_, '_, S>,
         request: &mut IncomingRequest<'_>,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        let Some((slot, plain)) = self.new_session(app, principal, false, random) else {
-            return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
+    ) -> EndpointResponse<'static> {
+        let Some((slot, plain)) = self.new_session(turn, false) else {
+            return turn.refuse(503, TOO_MANY);
         };
-        let mut response = self.in_session(app, head, slot, principal, Message::Read(request), body);
+        let mut response = self.in_session(turn, slot, Message::Read(request));
         let opened = self.sessions.get(slot).is_some_and(|session| session.peer.revision().is_some());
         if opened {
-            response.session = Some(self.sealed_id(slot, principal, random).unwrap_or(plain));
+            response.session = Some(self.sealed_id(slot, turn).unwrap_or(plain));
             self.prime_opening(slot, response.content);
         } else {
-            self.end_session(app, slot);
+            self.end_session(turn.app, slot);
         }
         response
     }
@@ -133,60 +121,44 @@ impl Endpoint<'_> {
             return None;
         }
         let cancels = matches!(request.envelope().shape(), MessageShape::Notification { method } if method.eq_str("notifications/cancelled"));
-        let scope = self.sessions.get(slot)?.scope;
-        let server = &mut self.server;
-        let mut nobody = mcp_sansio::server::Peer::NEW;
-        server.swap_peer(&mut nobody, scope);
-        let token = if cancels { server.named_by(request) } else { None };
-        server.swap_peer(&mut nobody, Default::default());
+        let scope = self.sessions.get(slot).filter(|_| cancels)?.scope;
+        let token = self.requests.server.with_peer(&mut Peer::NEW.clone(), scope, |server| server.named_by(request));
         self.stream_of(token?)
     }
 
     /// Handles a cancellation: its messages go to the stream of its request, and that stream ends.
-    pub(crate) fn cancel<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        slot: u16,
-        id: StreamId,
-        principal: Option<&str>,
-        message: Message<'_, '_>,
-    ) {
+    fn cancel<S>(&mut self, turn: &mut Turn<'_, '_, S>, slot: u16, id: StreamId, message: Message<'_, '_>) {
         let Message::Read(request) = message else { return };
         let Some(session) = self.sessions.get_mut(slot) else { return };
-        let server = &mut self.server;
-        server.swap_peer(&mut session.peer, session.scope);
         let exchange_id = self.streams.at(id.slot).map_or(0, |stream| stream.exchange_id);
-        let held = server.streaming(exchange_id).is_some();
-        let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot, held);
-        let checks = ();
+        let mut out = self.streams.out(id.slot, self.requests.server.streaming(exchange_id).is_some());
+        let App { service, state, .. } = &mut *turn.app;
         // If the stream is full, the messages are lost; the request is over anyway.
-        let _ = app.service.dispatch_read(&origin_of(&checks, principal), app.state, request, server, &mut out);
+        let _ = self.requests.server.with_peer(&mut session.peer, session.scope, |server| {
+            service.dispatch_read(&origin_of(&(), turn.principal), state, request, server, &mut out)
+        });
         drop(out);
-        server.swap_peer(&mut session.peer, Default::default());
         self.said(id, exchange_id);
     }
 
     /// Handles one message of a session.
-    fn in_session<'r, 'a: 'r, S>(
+    fn in_session<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
+        turn: &mut Turn<'_, '_, S>,
         slot: u16,
-        principal: Option<&str>,
         message: Message<'_, '_>,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
+    ) -> EndpointResponse<'static> {
         let now = self.now;
         self.sessions.touch(slot, now);
-        let Some(session) = self.sessions.get(slot) else { return no_session(NoSession::Unknown, body) };
+        let Some(session) = self.sessions.get(slot) else { return no_session(NoSession::Unknown, turn.body) };
         let (scope, mut peer) = (session.scope, session.peer);
         if let Some(id) = self.cancels(slot, &message) {
-            self.cancel(app, slot, id, principal, message);
+            self.cancel(turn, slot, id, message);
             return EndpointResponse::status(202);
         }
         let primed = peer.revision().is_some_and(Revision::primes_streams);
         let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false, listens: false };
-        let response = self.exchange(app, head, &asker, &mut peer, principal, message, body);
+        let response = self.exchange(turn, &asker, &mut peer, message);
         let Some(session) = self.sessions.get_mut(slot) else { return response };
         // A change that was noted earlier goes out from `notifications/initialized`, or the first request, on.
         let begins = peer.is_initialized() && !session.peer.is_initialized();
@@ -202,42 +174,33 @@ impl Endpoint<'_> {
     }
 
     /// Handles GET: opens the stream of a session, or resumes a broken stream.
-    pub(crate) fn get<'r, S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        head: &RequestHead<'r>,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
+    pub(crate) fn get<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> EndpointResponse<'static> {
+        let fields = &turn.head.fields;
         // `*/*` is not enough: a program that only looks would wait for a stream without events.
-        if !head.fields.accept.names_stream() {
-            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
+        if !fields.accept.names_stream() {
+            return turn.refuse(406, NO_STREAM);
         }
-        let bare = !head.fields.get(Known::Session).is_there() && !head.fields.get(Known::Version).is_there();
-        if bare {
+        if !fields.get(Known::Session).is_there() && !fields.get(Known::Version).is_there() {
             // Clients of 2024-11-05 open their stream at the same URL.
-            return self.old_get(app, head, principal, random, body);
+            return self.old_get(turn);
         }
-        let slot = match self.session_of(app, head, principal) {
+        let slot = match self.session_of(turn) {
             Ok(slot) => slot,
-            Err(none) => return no_session(none, body),
+            Err(none) => return no_session(none, turn.body),
         };
         self.sessions.touch(slot, self.now);
+        let last = turn.head.fields.get(Known::LastEventId);
         #[cfg(feature = "alloc")]
-        if self.draining && !head.fields.get(Known::LastEventId).is_there() {
-            return going_away(None, body);
+        if self.draining && !last.is_there() {
+            return going_away(None, turn.body);
         }
-        let last = head.fields.get(Known::LastEventId).first().and_then(|last| core::str::from_utf8(last).ok());
-        match last {
-            Some(last) => match self.come_back(slot, last) {
-                Some(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
-                None => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
-            },
-            None => match self.open_session_stream(slot) {
-                Some(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
-                None => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
-            },
+        let (stream, status, why) = match last.first().and_then(|last| core::str::from_utf8(last).ok()) {
+            Some(last) => (self.come_back(slot, last), 400, "Last-Event-ID is unknown or too old"),
+            None => (self.open_session_stream(slot), 503, "Overloaded: too many streams"),
+        };
+        match stream {
+            Some(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
+            None => turn.refuse(status, why),
         }
     }
 
@@ -248,11 +211,12 @@ impl Endpoint<'_> {
         let is_own = |stream: &&Stream| stream.number == number && stream.session() == Some(slot) && stream.resumable;
         let stream = self.streams.at(place).filter(is_own)?;
         // Only events that were sent and not forgotten since.
-        if event >= stream.heard() || event + 1 < stream.chain.first() {
+        if event >= stream.seen || event + 1 < stream.chain.first() {
             return None;
         }
         let purpose = stream.purpose;
-        self.log.seek(self.streams.slots_mut(), place, event + 1);
+        let (log, slots) = self.streams.log_mut();
+        log.seek(slots, place, event + 1);
         // Of the session's streams, this one is in use again.
         let id = self.streams.attach(&mut self.sessions, place, event + 1, self.now);
         if purpose == Purpose::Session {
@@ -287,54 +251,38 @@ impl Endpoint<'_> {
         Some(())
     }
 
-    pub(crate) fn delete<'r, 'a: 'r, S>(
-        &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
-        principal: Option<&str>,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        match self.session_of(app, head, principal) {
+    pub(crate) fn delete<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> EndpointResponse<'static> {
+        match self.session_of(turn) {
             Ok(slot) => {
                 self.end_elsewhere(slot);
                 #[cfg(all(feature = "seal", feature = "alloc"))]
                 if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
                     sealed.close(&session.id, true, self.now);
                 }
-                self.end_session(app, slot);
+                self.end_session(turn.app, slot);
                 EndpointResponse::status(204)
             }
-            Err(none) => no_session(none, body),
+            Err(none) => no_session(none, turn.body),
         }
     }
 
     /// Handles GET of 2024-11-05: opens the stream on which all is answered.
-    pub(crate) fn old_get<'r, S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        head: &RequestHead<'r>,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        if !head.fields.accept.stream() {
-            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
+    pub(crate) fn old_get<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> EndpointResponse<'static> {
+        if !turn.head.fields.accept.stream() {
+            return turn.refuse(406, NO_STREAM);
         }
         #[cfg(feature = "alloc")]
         if self.draining {
-            return going_away(None, body);
+            return going_away(None, turn.body);
         }
-        let overloaded = "Overloaded: too many sessions";
-        let Some((slot, _)) = self.new_session(app, principal, true, random) else {
-            return refuse(body, 503, code::INTERNAL, overloaded);
-        };
+        let Some((slot, _)) = self.new_session(turn, true) else { return turn.refuse(503, TOO_MANY) };
         let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
-        self.exchanges = self.exchanges.wrapping_add(1).max(1);
+        let exchange_id = self.requests.new_exchange();
         let session = Some(slot);
         let asker = Asker { scope, session, resumable: false, primed: false, modern: false, listens: false };
-        let Some(stream) = self.reserve_stream(&asker, self.exchanges) else {
+        let Some(stream) = self.reserve_stream(&asker, exchange_id) else {
             self.sessions.close(slot);
-            return refuse(body, 503, code::INTERNAL, overloaded);
+            return turn.refuse(503, TOO_MANY);
         };
         let id = self.send_stream(stream, Purpose::Old);
         if let Some(session) = self.sessions.get_mut(slot) {
@@ -344,31 +292,23 @@ impl Endpoint<'_> {
     }
 
     /// Handles POST of 2024-11-05: the answer goes to the stream.
-    pub(crate) fn old_post<'r, 'a: 'r, S>(
-        &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
-        content: &[u8],
-        principal: Option<&str>,
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        if let Some(why) = unsupported(head) {
-            return refuse(body, 415, code::INVALID_REQUEST, why);
+    pub(crate) fn old_post<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> EndpointResponse<'static> {
+        if let Some(why) = unsupported(turn.head) {
+            return turn.refuse(415, why);
         }
         #[cfg(feature = "alloc")]
         if self.draining {
             let mut request = IncomingRequest::empty();
-            if request.read(content).is_err() || is_request(request.envelope()) {
-                return going_away(None, body);
+            if request.read(turn.content).is_err() || is_request(request.envelope()) {
+                return going_away(None, turn.body);
             }
         }
-        let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
-        let Some(slot) = self.old_session(given.as_bytes(), principal) else {
-            return no_session(NoSession::Unknown, body);
-        };
-        match self.old_message(app, slot, content, principal) {
+        let Some(given) = turn.head.member("session") else { return no_session(NoSession::Missing, turn.body) };
+        let found = self.sessions.find(given.as_bytes(), turn.principal).filter(|slot| self.is_old(*slot));
+        let Some(slot) = found else { return no_session(NoSession::Unknown, turn.body) };
+        match self.old_message(turn, slot) {
             true => EndpointResponse::status(202),
-            false => refuse(body, 503, code::INTERNAL, UNREAD),
+            false => turn.refuse(503, UNREAD),
         }
     }
 
@@ -376,47 +316,35 @@ impl Endpoint<'_> {
         self.sessions.get(slot).is_some_and(|session| session.old)
     }
 
-    /// Returns the session of 2024-11-05 with this id.
-    pub(crate) fn old_session(&self, given: &[u8], principal: Option<&str>) -> Option<u16> {
-        self.sessions.find(given, principal).filter(|slot| self.is_old(*slot))
-    }
-
     /// Handles a message of a session of 2024-11-05. Returns `false` if its stream has no room for the answers.
-    pub(crate) fn old_message<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        slot: u16,
-        content: &[u8],
-        principal: Option<&str>,
-    ) -> bool {
+    fn old_message<S>(&mut self, turn: &mut Turn<'_, '_, S>, slot: u16) -> bool {
         let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
-        let client = self.client_of(scope, false, principal);
-        self.allow_places(client);
+        let client = self.requests.client_of(scope, false, turn.principal);
+        self.requests.allow_places(&self.streams, &self.config, client);
         let Some(session) = self.sessions.get_mut(slot) else { return false };
         let Some(id) = session.stream else { return false };
-        let streams = self.streams.slots_mut();
-        let Some(&Stream { exchange_id, .. }) =
-            streams.get(usize::from(id.slot)).filter(|stream| stream.unread() < self.log.unread)
+        let unread = self.streams.log.unread;
+        let Some(&Stream { exchange_id, .. }) = self.streams.at(id.slot).filter(|stream| stream.unread() < unread)
         else {
             return false;
         };
-        let server = &mut self.server;
-        server.swap_peer(&mut session.peer, scope);
-        server.set_transport_id(exchange_id);
-        let held = server.streaming(exchange_id).is_some();
-        let mut out = StreamOut::new(&mut self.log, streams, id.slot, held);
-        let (checks, before) = ((), out.unsent());
-        let step = app.service.dispatch_from(&origin_of(&checks, principal), app.state, content, server, &mut out);
-        if let (Err(FullError::Now), Some(before)) = (step, before) {
-            // The client does not send the message again.
-            server.drop_batch();
-            out.back_to(before);
-        }
+        let mut out = self.streams.out(id.slot, self.requests.server.streaming(exchange_id).is_some());
+        let before = out.unsent();
+        let App { service, state, .. } = &mut *turn.app;
+        let step = self.requests.server.with_peer(&mut session.peer, scope, |server| {
+            server.set_transport_id(exchange_id);
+            let step = service.dispatch_from(&origin_of(&(), turn.principal), state, turn.content, server, &mut out);
+            if let (Err(FullError::Now), Some(before)) = (step, before) {
+                // The client does not send the message again.
+                server.drop_batch();
+                out.back_to(before);
+            }
+            step
+        });
         drop(out);
-        server.swap_peer(&mut session.peer, Default::default());
         self.streams.stir(id.slot);
-        self.settle(app, client, exchange_id, id.slot);
-        self.run_ready(app);
+        self.settle(turn.app, client, exchange_id, id.slot);
+        self.run_ready(turn.app);
         step.is_ok()
     }
 
@@ -435,14 +363,8 @@ impl Endpoint<'_> {
         let session = head
             .member("session")
             .filter(|_| same_path(self.config.post_path, head.path))
-            .and_then(|id| self.slot_named_by(id.as_bytes()));
+            .and_then(|id| SessionId::slot_of(id.as_bytes()));
         self.unread_stream_of(session?)
-    }
-
-    /// Returns the slot in an id of a session.
-    #[allow(clippy::unused_self, reason = "sealed ids do not name it")]
-    fn slot_named_by(&self, id: &[u8]) -> Option<u16> {
-        SessionId::slot_of(id)
     }
 
     /// Returns the stream of a session of 2024-11-05 if it must be read before a request is handled.
@@ -450,7 +372,7 @@ impl Endpoint<'_> {
         let session = self.sessions.get(slot);
         let id = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old))?;
         let stream = self.streams.get(id)?;
-        (self.server.streaming(stream.exchange_id).is_some() || stream.chain.unsent() > 0).then_some(id)
+        (self.requests.server.streaming(stream.exchange_id).is_some() || stream.chain.unsent() > 0).then_some(id)
     }
 
     /// Returns `true` if clients of HTTP with SSE post to a path.
@@ -462,7 +384,7 @@ impl Endpoint<'_> {
     /// Ends a session and all that belongs to it.
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(scope) = self.sessions.get(slot).map(|session| session.scope) else { return };
-        app.service.end_scope(app.state, scope, &mut self.server);
+        app.service.end_scope(app.state, scope, &mut self.requests.server);
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
             sealed.close(&session.id, false, self.now);
@@ -490,33 +412,21 @@ impl Endpoint<'_> {
         spare.map(|slot| self.end_session(app, slot)).is_some()
     }
 
-    fn new_session<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        principal: Option<&str>,
-        old: bool,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Option<(u16, SessionId)> {
-        let principal = principal.map(|name| (name, self.hash(name)));
-        if !self.make_room(app, principal) {
+    fn new_session<S>(&mut self, turn: &mut Turn<'_, '_, S>, old: bool) -> Option<(u16, SessionId)> {
+        let principal = turn.principal.map(|name| (name, self.requests.hash(name)));
+        if !self.make_room(turn.app, principal) {
             return None;
         }
         let mut bytes = [0; SessionId::LEN / 2];
-        random(&mut bytes);
-        let scope = self.new_scope();
+        (turn.random)(&mut bytes);
+        let scope = self.requests.new_scope();
         let slot = self.sessions.open(principal, old, self.now, |slot| (SessionId::new(bytes, slot), scope))?;
         Some((slot, self.sessions.get(slot)?.id))
     }
 
     /// Returns the session in a request's header. A session of another principal counts as unknown.
-    #[cfg_attr(not(all(feature = "seal", feature = "alloc")), allow(unused_variables, reason = "for sealed ids"))]
-    fn session_of<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        head: &RequestHead<'_>,
-        principal: Option<&str>,
-    ) -> Result<u16, NoSession> {
-        let field = head.fields.get(Known::Session);
+    fn session_of<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> Result<u16, NoSession> {
+        let field = turn.head.fields.get(Known::Session);
         let given = match field.first() {
             None => return Err(NoSession::Missing),
             Some(_) if field.differs() => return Err(NoSession::Differing),
@@ -524,9 +434,9 @@ impl Endpoint<'_> {
         };
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if self.sealed.is_some() && given.len() > SessionId::LEN {
-            return self.sealed_session(app, given, principal);
+            return self.sealed_session(turn, given);
         }
-        let found = self.sessions.find(given, principal);
+        let found = self.sessions.find(given, turn.principal);
         found.filter(|slot| self.sessions.get(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
     }
 }
@@ -534,26 +444,17 @@ impl Endpoint<'_> {
 #[cfg(all(feature = "seal", feature = "alloc"))]
 impl Endpoint<'_> {
     /// Seals a session that was just opened. Returns its id; `None` if ids are not sealed.
-    fn sealed_id(
-        &mut self,
-        slot: u16,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Option<SessionId> {
+    fn sealed_id<S>(&mut self, slot: u16, turn: &mut Turn<'_, '_, S>) -> Option<SessionId> {
         let (sealed, session) = (self.sealed.as_mut()?, self.sessions.get_mut(slot)?);
         let mut bytes = [0; 12];
-        random(&mut bytes);
-        session.id = sealed.seal(slot, &session.peer, principal, self.now, bytes)?;
+        (turn.random)(&mut bytes);
+        session.id = sealed.seal(slot, &session.peer, turn.principal, self.now, bytes)?;
         Some(session.id)
     }
 
     /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it.
-    fn sealed_session<S>(
-        &mut self,
-        app: &mut App<'_, S>,
-        given: &[u8],
-        principal: Option<&str>,
-    ) -> Result<u16, NoSession> {
+    fn sealed_session<S>(&mut self, turn: &mut Turn<'_, '_, S>, given: &[u8]) -> Result<u16, NoSession> {
+        let principal = turn.principal;
         let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
         let (nonce, end, peer) = match sealed.find(given, principal, self.now) {
             SealedLookup::New(nonce, end, peer) => (nonce, end, peer),
@@ -561,19 +462,19 @@ impl Endpoint<'_> {
                 return Ok(slot);
             }
             SealedLookup::Over(slot) => {
-                self.end_session(app, slot);
+                self.end_session(turn.app, slot);
                 return Err(NoSession::Unknown);
             }
             _ => return Err(NoSession::Unknown),
         };
         // Another version of the service may have opened it.
-        let is_served = peer.revision().is_some_and(|revision| app.service.about().served().contains(revision));
+        let is_served = peer.revision().is_some_and(|revision| turn.app.service.about().served().contains(revision));
         let id = SessionId::of(given).filter(|_| is_served).ok_or(NoSession::Unknown)?;
-        let hashed = principal.map(|name| (name, self.hash(name)));
-        if !self.make_room(app, hashed) {
+        let hashed = principal.map(|name| (name, self.requests.hash(name)));
+        if !self.make_room(turn.app, hashed) {
             return Err(NoSession::NoRoom);
         }
-        let scope = self.new_scope();
+        let scope = self.requests.new_scope();
         let slot = self.sessions.open(hashed, false, self.now, |_| (id, scope)).ok_or(NoSession::NoRoom)?;
         if let Some(session) = self.sessions.get_mut(slot) {
             session.peer = peer;
@@ -588,17 +489,17 @@ impl Endpoint<'_> {
 #[cfg(not(all(feature = "seal", feature = "alloc")))]
 impl Endpoint<'_> {
     #[allow(clippy::unused_self, reason = "the same as with sealed ids")]
-    const fn sealed_id(&self, _: u16, _: Option<&str>, _: &mut dyn FnMut(&mut [u8])) -> Option<SessionId> {
+    const fn sealed_id<S>(&self, _: u16, _: &Turn<'_, '_, S>) -> Option<SessionId> {
         None
     }
 }
 
-fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
+fn no_session(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'static> {
     match none {
-        NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
-        NoSession::Unknown => refuse(body, 404, SESSION_NOT_FOUND, "Session not found"),
+        NoSession::Missing => refuse(body, 400, "Mcp-Session-Id is missing: initialize first"),
+        NoSession::Unknown => refuse_request(body, 404, None, &RpcError::new(SESSION_NOT_FOUND, "Session not found")),
         #[cfg(all(feature = "seal", feature = "alloc"))]
-        NoSession::NoRoom => refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions"),
-        NoSession::Differing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id came twice, and differs"),
+        NoSession::NoRoom => refuse(body, 503, TOO_MANY),
+        NoSession::Differing => refuse(body, 400, "Mcp-Session-Id came twice, and differs"),
     }
 }

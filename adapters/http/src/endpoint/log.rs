@@ -887,12 +887,14 @@ mod tests {
             Asker { scope: Scope(1), session: None, resumable: false, primed: false, modern: true, listens: false };
         let slot = endpoint.reserve_stream(&asker, 0).unwrap();
         for _ in 0..3 * LITTLE {
-            say(&mut endpoint.log, endpoint.streams.slots_mut(), slot).unwrap();
+            let (log, slots) = endpoint.streams.log_mut();
+            say(log, slots, slot).unwrap();
         }
-        read(&mut endpoint.log, endpoint.streams.slots_mut(), slot);
-        assert!(endpoint.log.store.bytes().len() > LITTLE * BLOCK);
+        let (log, slots) = endpoint.streams.log_mut();
+        read(log, slots, slot);
+        assert!(endpoint.streams.log.store.bytes().len() > LITTLE * BLOCK);
         let service = mcp_sansio::service::Service::<()>::new("test", "1");
         endpoint.expire(&mut App::new(&service, &mut ()), 1);
-        assert_eq!((endpoint.log.store.bytes().len(), endpoint.load().2), (0, 1));
+        assert_eq!((endpoint.streams.log.store.bytes().len(), endpoint.load().2), (0, 1));
     }
 }

@@ -14,11 +14,11 @@ pub(crate) fn is_metadata(path: &str, endpoint: &str) -> bool {
     path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || same_path(endpoint, rest))
 }
 
-pub(crate) fn serve_metadata<'r>(
+pub(crate) fn serve_metadata(
     head: &RequestHead<'_>,
     metadata: Raw<'_>,
     body: &mut dyn Out,
-) -> EndpointResponse<'r> {
+) -> EndpointResponse<'static> {
     if head.method != "GET" {
         return not_allowed(body, "GET");
     }

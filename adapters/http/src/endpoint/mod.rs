@@ -71,10 +71,12 @@ pub use stream::Stream;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, Scope, Server};
 use mcp_sansio::service::Service;
+use mcp_sansio::sink::Out;
 
 use log::Log;
 use session::Sessions;
-use stream::Plan;
+use share::Requests;
+use stream::{Plan, Streams};
 
 /// The decision of [`App::authorize`] about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,26 +161,37 @@ impl<S> core::fmt::Debug for App<'_, S> {
 #[derive(Debug)]
 pub struct Endpoint<'m> {
     config: EndpointConfig<'m>,
-    server: Server<'m>,
+    requests: Requests<'m>,
     sessions: Sessions<'m>,
     /// The sessions with sealed ids.
     #[cfg(all(feature = "seal", feature = "alloc"))]
     sealed: Option<sealed::SealedSessions<'m>>,
-    streams: stream::Streams<'m>,
-    log: Log<'m>,
+    streams: Streams<'m>,
     /// The other processes that serve the same clients.
     fleet: Option<&'m mut dyn Fleet>,
-    /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
-    /// set.
-    hash_key: u64,
-    /// The number of the last exchange.
-    exchanges: u32,
-    /// The last scope that was given; 0 is never given.
-    scopes: u32,
     now: Millis,
     /// No further request is handled, see [`Endpoint::drain`].
     #[cfg(feature = "alloc")]
     draining: bool,
+}
+
+/// The parts that one request needs.
+pub(crate) struct Turn<'t, 'a, S: 'static> {
+    pub(crate) app: &'t mut App<'a, S>,
+    pub(crate) head: &'t RequestHead<'t>,
+    /// The body of the request.
+    pub(crate) content: &'t [u8],
+    pub(crate) principal: Option<&'t str>,
+    pub(crate) random: &'t mut dyn FnMut(&mut [u8]),
+    /// The body of the response.
+    pub(crate) body: &'t mut dyn Out,
+}
+
+impl<S> Turn<'_, '_, S> {
+    /// Refuses the request.
+    pub(crate) fn refuse(&mut self, status: u16, message: &str) -> EndpointResponse<'static> {
+        refusal::refuse(self.body, status, message)
+    }
 }
 
 /// Default number of events that a stream may have unsent.
@@ -224,12 +237,12 @@ impl<'m> Endpoint<'m> {
     /// suits many streams with few events. The more slow readers have of the log, the less each further stream may
     /// use, see `EndpointLimits::stream`.
     pub const fn set_share(&mut self, bytes: usize) {
-        self.log.share = bytes;
+        self.streams.log.share = bytes;
     }
 
     /// Sets the number of events that a stream may have unsent. Default: 10,000. See `EndpointLimits::unread`.
     pub const fn set_unread(&mut self, events: usize) {
-        self.log.unread = events;
+        self.streams.log.unread = events;
     }
 
     /// Makes an endpoint whose memory grows up to limits.
@@ -251,24 +264,19 @@ impl<'m> Endpoint<'m> {
 
     fn build(
         config: EndpointConfig<'m>,
-        mut server: Server<'m>,
+        server: Server<'m>,
         sessions: Slots<'m, Session>,
         streams: Slots<'m, Stream>,
         log: Log<'m>,
     ) -> Self {
-        server.set_over_http();
         Endpoint {
             config,
-            server,
+            requests: Requests::new(server),
             sessions: Sessions::new(sessions),
             #[cfg(all(feature = "seal", feature = "alloc"))]
             sealed: None,
-            streams: stream::Streams::new(streams),
-            log,
+            streams: Streams::new(streams, log),
             fleet: None,
-            hash_key: 0,
-            exchanges: 0,
-            scopes: 0,
             now: 0,
             #[cfg(feature = "alloc")]
             draining: false,
@@ -278,11 +286,6 @@ impl<'m> Endpoint<'m> {
     /// Returns the numbers of requests in flight, sessions and streams, for limits and statistics.
     #[must_use]
     pub fn load(&self) -> (usize, usize, usize) {
-        (self.server.in_flight(), self.sessions.live(), self.streams.live())
-    }
-
-    fn new_scope(&mut self) -> Scope {
-        self.scopes = self.scopes.wrapping_add(1).max(1);
-        Scope(self.scopes)
+        (self.requests.server.in_flight(), self.sessions.live(), self.streams.live())
     }
 }

@@ -1,10 +1,9 @@
 //! Notifications that belong to no request.
 
-use mcp_sansio::server::{NotifyStatus, Scope, Server, ServerChange};
+use mcp_sansio::server::{NotifyStatus, Server, ServerChange};
 use mcp_sansio::sink::Out;
 
 use super::Endpoint;
-use super::events::StreamOut;
 use super::session::Sessions;
 use super::stream::{Purpose, Streams};
 
@@ -21,13 +20,13 @@ impl<'m> Endpoint<'m> {
     /// Sends a change to the clients of this process alone: one that another process has published, or that each sees by itself,
     /// such as one of a file that all of them watch.
     pub fn publish_here(&mut self, change: ServerChange<'_>) {
-        publish(&mut self.server, &mut self.sessions, &mut self.streams, change);
+        publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, change);
     }
 
     /// Publishes the changes that handlers have published.
     pub(crate) fn publish_of_handlers(&mut self) {
-        let Endpoint { server, sessions, streams, fleet, .. } = self;
-        server.take_published(|server, change| {
+        let Endpoint { requests, sessions, streams, fleet, .. } = self;
+        requests.server.take_published(|server, change| {
             if let Some(fleet) = fleet {
                 fleet.publish(change);
             }
@@ -46,15 +45,13 @@ impl<'m> Endpoint<'m> {
             let exchange_id = stream.exchange_id;
             let session = stream.session().filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
             let Some(session) = session.and_then(|slot| self.sessions.get_mut(slot)) else { continue };
-            let server = &mut self.server;
-            server.swap_peer(&mut session.peer, session.scope);
-            let held = server.streaming(exchange_id).is_some();
-            let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), slot, held);
+            let mut out = self.streams.out(slot, self.requests.server.streaming(exchange_id).is_some());
             // A client that does not read misses the message.
-            if log(server, &mut out) == NotifyStatus::Sent {
+            let logged =
+                self.requests.server.with_peer(&mut session.peer, session.scope, |server| log(server, &mut out));
+            if logged == NotifyStatus::Sent {
                 sent = NotifyStatus::Sent;
             }
-            server.swap_peer(&mut session.peer, Scope(0));
             drop(out);
             self.streams.stir(slot);
         }

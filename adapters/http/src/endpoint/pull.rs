@@ -1,10 +1,10 @@
 //! Pulls streams: writes their messages into the sinks of their connections.
 
 use mcp_sansio::FullError;
-use mcp_sansio::server::{self, Millis, Peer, Scope};
+use mcp_sansio::server::{Millis, Peer, PullStatus};
 use mcp_sansio::sink::Sink;
 
-use super::events::{StreamOut, Written, write_events, write_priming};
+use super::events::{Written, write_priming};
 use super::ids::StreamId;
 use super::stream::{Purpose, Stream};
 use super::{App, Endpoint};
@@ -26,12 +26,12 @@ pub enum StreamStatus {
 }
 
 /// A sink with the limit of one turn.
-struct Turn<'o> {
+struct TurnSink<'o> {
     left: usize,
     out: &'o mut dyn Sink,
 }
 
-impl Sink for Turn<'_> {
+impl Sink for TurnSink<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         let left = self.left.checked_sub(bytes.len()).ok_or(FullError::Now)?;
         self.out.put(bytes)?;
@@ -53,13 +53,13 @@ impl Endpoint<'_> {
     /// Writes the messages of a stream into the sink of its connection. Call it when the stream is
     /// [`ready`](Endpoint::ready) and whenever its socket has room. Other calls do no harm.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> StreamStatus {
-        let mut turn = Turn { left: self.config.turn.max(1024), out };
+        let mut turn = TurnSink { left: self.config.turn.max(1024), out };
         let room = turn.room();
         let pulled = self.pull_some(id, app, now, &mut turn);
         if turn.room() != room {
             // A handler that could not run because the log or this stream was full has room now, and so has another stream.
             self.resume_ready(app);
-            self.streams.feed(&self.log);
+            self.streams.feed();
         }
         if pulled == StreamStatus::More && self.streams.get(id).is_some() {
             self.streams.pulled(id.slot, true);
@@ -81,8 +81,7 @@ impl Endpoint<'_> {
         while !waits {
             let before = out.room();
             let more = self.fill(id, app);
-            let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-            if write_events(streams, id.slot, log, out) == Written::Full {
+            if self.streams.write_events(id.slot, out) == Written::Full {
                 self.streams.wrote(id.slot, now);
                 return StreamStatus::More;
             }
@@ -95,17 +94,10 @@ impl Endpoint<'_> {
         if out.room() != room {
             self.streams.wrote(id.slot, now);
         }
-        if waits { self.wait_for_room(id, now, out) } else { self.finish_pull(id, app, now, out) }
-    }
-
-    /// Waits with the next message of a stream until the log has room for it.
-    fn wait_for_room(&mut self, id: StreamId, now: Millis, out: &mut dyn Sink) -> StreamStatus {
-        self.streams.pulled(id.slot, false);
-        if self.streams.get(id).is_some_and(|stream| self.log.is_taken_by_others(&stream.chain)) {
-            self.streams.starve(id.slot, &self.log);
-        } else {
-            self.streams.stir(id.slot);
+        if !waits {
+            return self.finish_pull(id, app, now, out);
         }
+        self.streams.wait_for_room(id.slot);
         self.keep_alive(id, now, out)
     }
 
@@ -122,7 +114,7 @@ impl Endpoint<'_> {
             return StreamStatus::End;
         }
         let released =
-            stream.purpose == Purpose::Post && !stream.hung_up && self.server.is_released(stream.exchange_id);
+            stream.purpose == Purpose::Post && !stream.hung_up && self.requests.server.is_released(stream.exchange_id);
         if released && self.hang_up(id, now) {
             return StreamStatus::End;
         }
@@ -132,8 +124,8 @@ impl Endpoint<'_> {
     /// Returns `true` if no more messages can come on a stream.
     fn is_over(&self, stream: &Stream) -> bool {
         match stream.purpose {
-            Purpose::Post => !self.server.has_transport_id(stream.exchange_id),
-            Purpose::Listen => !self.server.has_subscriptions(stream.scope),
+            Purpose::Post => !self.requests.server.has_transport_id(stream.exchange_id),
+            Purpose::Listen => !self.requests.server.has_subscriptions(stream.scope),
             Purpose::Session => stream.has_ended(),
             Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
         }
@@ -142,7 +134,7 @@ impl Endpoint<'_> {
     /// Returns `true` if an endpoint that drains still has to answer on a stream of HTTP with SSE.
     #[cfg(feature = "alloc")]
     fn owes_answers(&self, stream: &Stream) -> bool {
-        self.draining && self.server.has_transport_id(stream.exchange_id)
+        self.draining && self.requests.server.has_transport_id(stream.exchange_id)
     }
 
     #[cfg(not(feature = "alloc"))]
@@ -195,8 +187,7 @@ impl Endpoint<'_> {
     /// Puts windows of a large reply and changes into the log. Returns `true` if there may be more after these
     /// are written.
     fn fill<S>(&mut self, id: StreamId, app: &mut App<'_, S>) -> bool {
-        let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let Some(stream) = streams.get(usize::from(id.slot)) else { return false };
+        let Some(stream) = self.streams.at(id.slot) else { return false };
         if stream.has_ended() && stream.purpose == Purpose::Session {
             // A newer stream sends the session's messages.
             return false;
@@ -204,11 +195,10 @@ impl Endpoint<'_> {
         let (exchange_id, purpose, scope, session) =
             (stream.exchange_id, stream.purpose, stream.scope, stream.session());
         let of_requests = stream.is_of_requests();
-        let server = &mut self.server;
+        let server = &mut self.requests.server;
         if let Some(token) = server.streaming(exchange_id).filter(|_| of_requests) {
-            let mut out = StreamOut::new(log, streams, id.slot, true);
             // Changes come after it.
-            let _ = app.service.pump(app.state, token, server, &mut out);
+            let _ = app.service.pump(app.state, token, server, &mut self.streams.out(id.slot, true));
             return true;
         }
         let mut nobody = Peer::NEW;
@@ -220,10 +210,7 @@ impl Endpoint<'_> {
             (Purpose::Listen, _) => &mut nobody,
             _ => return false,
         };
-        let mut out = StreamOut::new(log, streams, id.slot, false);
-        server.swap_peer(peer, scope);
-        let pulled = app.service.pull(app.state, server, &mut out);
-        server.swap_peer(peer, Scope(0));
-        pulled == server::PullStatus::More
+        let mut out = self.streams.out(id.slot, false);
+        server.with_peer(peer, scope, |server| app.service.pull(app.state, server, &mut out)) == PullStatus::More
     }
 }

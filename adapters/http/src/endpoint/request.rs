@@ -1,7 +1,6 @@
 //! Requests: checks the head, reads the body, and calls the handler of the revision.
 
 use mcp_sansio::json::{JsonKind, Raw};
-use mcp_sansio::protocol::code;
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{IncomingRequest, Millis};
@@ -20,8 +19,8 @@ use super::ids::Principal;
 use super::metadata::{is_metadata, serve_metadata};
 #[cfg(feature = "alloc")]
 use super::refusal::going_away;
-use super::refusal::{id_of, not_allowed, refuse, refuse_request};
-use super::{Access, App, Endpoint};
+use super::refusal::{id_of, no_json, not_allowed, refuse, refuse_request};
+use super::{Access, App, Endpoint, Turn};
 use crate::names::Known;
 
 impl Endpoint<'_> {
@@ -85,10 +84,10 @@ impl Endpoint<'_> {
             Some(admission) => Ok((Judged::from(admission), self.place(head.path, self.served(app)))),
             None => self.judge(app, head, body).map(|(judged, place)| (judged, Some(place))),
         };
-        if self.hash_key == 0 && judged.as_ref().is_ok_and(|(judged, _)| judged.principal().is_some()) {
+        if self.requests.hash_key == 0 && judged.as_ref().is_ok_and(|(judged, _)| judged.principal().is_some()) {
             let mut key = [0; 8];
             random(&mut key);
-            self.hash_key = u64::from_le_bytes(key);
+            self.requests.hash_key = u64::from_le_bytes(key);
         }
         #[cfg(feature = "resource-server")]
         let judged = match judged {
@@ -99,7 +98,7 @@ impl Endpoint<'_> {
             Ok((judged, place)) => {
                 let principal = judged.principal();
                 #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
-                let mut response = self.route(app, head, content, place, principal, random, body);
+                let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
                 #[cfg(feature = "resource-server")]
                 judged.add_headers(&mut response);
                 response
@@ -127,7 +126,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> Result<(Judged<'r>, PathMethods), EndpointResponse<'r>> {
         if self.is_foreign(head) {
-            return Err(refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed"));
+            return Err(refuse(body, 403, "Host or Origin is not allowed"));
         }
         if head.method == "OPTIONS" && self.config.cors {
             let mut response = EndpointResponse::status(204);
@@ -140,7 +139,7 @@ impl Endpoint<'_> {
             return Err(serve_metadata(head, metadata, body));
         }
         let Some((place, allowed)) = self.place(path, self.served(app)) else {
-            return Err(refuse(body, 404, code::INVALID_REQUEST, "There is nothing here"));
+            return Err(refuse(body, 404, "There is nothing here"));
         };
         let judged = match (app.authorize)(head) {
             Access::Granted { principal } => Judged::of(principal),
@@ -150,19 +149,16 @@ impl Endpoint<'_> {
             Access::RefusedWith(refusal) => return Err(refusal.response(body)),
             #[cfg(feature = "resource-server")]
             Access::Later => {
-                let mut response = refuse(body, 503, code::INTERNAL, "The authorization is not decided yet");
+                let mut response = refuse(body, 503, "The authorization is not decided yet");
                 response.undecided = true;
                 return Err(response);
             }
             Access::Denied { status, challenge } => {
-                return Err(EndpointResponse {
-                    challenge,
-                    ..refuse(body, status, code::INVALID_REQUEST, "Not authorized")
-                });
+                return Err(EndpointResponse { challenge, ..refuse(body, status, "Not authorized") });
             }
         };
         if judged.principal().is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
-            return Err(refuse(body, 500, code::INTERNAL, "The principal's name is too long"));
+            return Err(refuse(body, 500, "The principal's name is too long"));
         }
         // The answer to GET and DELETE also depends on the revision: `route` decides.
         match head.method {
@@ -207,95 +203,76 @@ impl Endpoint<'_> {
         foreign || is_hidden && !self.config.any_host
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a request has")]
-    fn route<'r, 'a: 'r, S>(
-        &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
-        content: &[u8],
-        found: Option<PathMethods>,
-        principal: Option<&str>,
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        let served = self.served(app);
-        let Some((place, allowed)) = found else {
-            return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
-        };
-        match (place, head.method, Version::of(head, served)) {
-            (EndpointPath::Old, "GET", _) => self.old_get(app, head, principal, random, body),
-            (EndpointPath::OldPost, "POST", _) => self.old_post(app, head, content, principal, body),
-            (EndpointPath::Endpoint, "POST", version) => {
-                self.post(app, head, content, principal, (version, served), random, body)
+    fn route<S>(&mut self, turn: &mut Turn<'_, '_, S>, found: Option<PathMethods>) -> EndpointResponse<'static> {
+        let served = self.served(turn.app);
+        let Some((place, allowed)) = found else { return turn.refuse(404, "There is nothing here") };
+        match (place, turn.head.method, Version::of(turn.head, served)) {
+            (EndpointPath::Old, "GET", _) => self.old_get(turn),
+            (EndpointPath::OldPost, "POST", _) => self.old_post(turn),
+            (EndpointPath::Endpoint, "POST", version) => self.post(turn, version, served),
+            (EndpointPath::Endpoint, "GET" | "DELETE", _) if !served.has_era(Era::Legacy) => {
+                not_allowed(turn.body, allowed)
             }
-            (EndpointPath::Endpoint, "GET" | "DELETE", _) if !served.has_era(Era::Legacy) => not_allowed(body, allowed),
             (EndpointPath::Endpoint, "GET" | "DELETE", Version::Unsupported(_) | Version::Bad(_)) => {
-                refuse(body, 400, code::INVALID_REQUEST, NO_VERSION)
+                turn.refuse(400, NO_VERSION)
             }
-            (EndpointPath::Endpoint, "GET" | "DELETE", Version::Modern) => not_allowed(body, "POST"),
-            (EndpointPath::Endpoint, "GET", _) => self.get(app, head, principal, random, body),
-            (EndpointPath::Endpoint, "DELETE", _) => self.delete(app, head, principal, body),
-            _ => not_allowed(body, allowed),
+            (EndpointPath::Endpoint, "GET" | "DELETE", Version::Modern) => not_allowed(turn.body, "POST"),
+            (EndpointPath::Endpoint, "GET", _) => self.get(turn),
+            (EndpointPath::Endpoint, "DELETE", _) => self.delete(turn),
+            _ => not_allowed(turn.body, allowed),
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a POST has")]
-    fn post<'r, 'a: 'r, S>(
+    fn post<S>(
         &mut self,
-        app: &mut App<'a, S>,
-        head: &RequestHead<'r>,
-        content: &[u8],
-        principal: Option<&str>,
-        (version, served): (Version<'_>, Revisions),
-        random: &mut dyn FnMut(&mut [u8]),
-        body: &mut dyn Out,
-    ) -> EndpointResponse<'r> {
-        if let Some(why) = unsupported(head) {
-            return refuse(body, 415, code::INVALID_REQUEST, why);
+        turn: &mut Turn<'_, '_, S>,
+        version: Version<'_>,
+        served: Revisions,
+    ) -> EndpointResponse<'static> {
+        if let Some(why) = unsupported(turn.head) {
+            return turn.refuse(415, why);
         }
-        if !head.fields.accept.json() {
-            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");
+        if !turn.head.fields.accept.json() {
+            return turn.refuse(406, "Accept must have application/json and text/event-stream");
         }
         let mut request = IncomingRequest::empty();
-        let read = request.read(content);
+        let read = request.read(turn.content);
         let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
         let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
         #[cfg(feature = "alloc")]
         if self.draining && (read.is_err() || is_request(request.envelope())) {
-            return going_away(read.is_ok().then(|| request.envelope()), body);
+            return going_away(read.is_ok().then(|| request.envelope()), turn.body);
         }
         if read.is_err() {
             return match version {
-                Version::None | Version::Legacy if !modern => self.legacy_batch(app, head, content, principal, body),
-                _ => self.unreadable(content, body),
+                Version::None | Version::Legacy if !modern => self.legacy_batch(turn),
+                _ => unreadable(turn.content, turn.body),
             };
         }
         let shape = request.shape();
         let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method());
         let mut buffer = None;
-        if let Err(failure) = check_version(version, served, head, (&request, method), &mut buffer) {
-            return refuse_request(body, 400, id_of(&shape), &failure);
+        if let Err(failure) = check_version(version, served, turn.head, (&request, method), &mut buffer) {
+            return refuse_request(turn.body, 400, id_of(&shape), &failure);
         }
         if !is_acceptable(&shape, request.envelope()) {
-            return refuse(body, 400, code::INVALID_REQUEST, "Invalid request: neither a notification nor a response");
+            return turn.refuse(400, "Invalid request: neither a notification nor a response");
         }
         match (modern, shape) {
-            (true, MessageShape::Response { .. }) => {
-                refuse(body, 400, code::INVALID_REQUEST, "A client sends no responses here")
-            }
+            (true, MessageShape::Response { .. }) => turn.refuse(400, "A client sends no responses here"),
             // In this revision a client cancels by closing the connection, so a notification needs no handling.
             (true, MessageShape::Notification { .. }) => EndpointResponse::status(202),
-            (true, _) => self.modern_post(app, head, &mut request, method, principal, body),
-            (false, _) => self.legacy_post(app, head, &mut request, method, principal, random, body),
+            (true, _) => self.modern_post(turn, &mut request, method),
+            (false, _) => self.legacy_post(turn, &mut request, method),
         }
     }
+}
 
-    /// Refuses a body that is not JSON, or not an object.
-    pub(crate) fn unreadable<'r>(&mut self, content: &[u8], body: &mut dyn Out) -> EndpointResponse<'r> {
-        match Raw::parse(content) {
-            Ok(_) => refuse(body, 400, code::INVALID_REQUEST, "Invalid request: not an object"),
-            Err(_) => refuse(body, 400, code::PARSE, "Parse error"),
-        }
+/// Refuses a body that is not JSON, or not an object.
+pub(crate) fn unreadable(content: &[u8], body: &mut dyn Out) -> EndpointResponse<'static> {
+    match Raw::parse(content) {
+        Ok(_) => refuse(body, 400, "Invalid request: not an object"),
+        Err(_) => no_json(body),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The states of event streams. No step costs more with more streams.
 
 use mcp_sansio::FullError;
+use mcp_sansio::machine;
 use mcp_sansio::memory::Slots;
 use mcp_sansio::server::{Millis, Scope};
 use mcp_sansio::sink::Sink;
@@ -35,14 +36,18 @@ enum StreamState {
 /// The transitions of a stream: from, to, cause. `ARCHITECTURE.md` shows them.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Reserved", "a request may need a stream"),
-    ("Reserved", "Free", "it needs none"),
+    ("Reserved", "Free", "over"),
     ("Reserved", "Ready", "sent to the client"),
     ("Quiet", "Ready", "something to say, or a keep-alive is due"),
+    ("Quiet", "Quiet", "pulled, and all was written"),
     ("Ready", "Quiet", "pulled, and all was written"),
     ("Sending", "Quiet", "pulled, and all was written"),
     ("Quiet", "Sending", "pulled, and there was no room"),
     ("Ready", "Sending", "pulled, and there was no room"),
-    ("Sending", "Ready", "the client is back on another connection"),
+    ("Sending", "Sending", "pulled, and there was no room"),
+    ("Quiet", "Ready", "the client is back"),
+    ("Ready", "Ready", "the client is back"),
+    ("Sending", "Ready", "the client is back"),
     ("Quiet", "Waiting", "the client is gone, before its answer"),
     ("Ready", "Waiting", "the client is gone, before its answer"),
     ("Sending", "Waiting", "the client is gone, before its answer"),
@@ -52,27 +57,19 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Waiting", "Resting", "answered, or cancelled"),
     ("Waiting", "Ready", "the client is back"),
     ("Resting", "Ready", "the client is back"),
-    ("Quiet", "Free", "over, or the client cannot come back"),
-    ("Ready", "Free", "over, or the client cannot come back"),
-    ("Sending", "Free", "over, or the client cannot come back"),
-    ("Waiting", "Free", "the session is over"),
-    ("Resting", "Free", "the session or the time is over, or another stream needs the slot"),
+    ("Waiting", "Waiting", "the clock was set back"),
+    ("Resting", "Resting", "the clock was set back"),
+    ("Resting", "Resting", "the time is known"),
+    ("Quiet", "Free", "over"),
+    ("Ready", "Free", "over"),
+    ("Sending", "Free", "over"),
+    ("Waiting", "Free", "over"),
+    ("Resting", "Free", "over"),
 ];
 
-impl StreamState {
-    /// Returns the name in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            StreamState::Free => "Free",
-            StreamState::Reserved => "Reserved",
-            StreamState::Quiet => "Quiet",
-            StreamState::Ready => "Ready",
-            StreamState::Sending => "Sending",
-            StreamState::Waiting { .. } => "Waiting",
-            StreamState::Resting { .. } => "Resting",
-        }
-    }
+machine!(StreamState, TRANSITIONS: Free Reserved Quiet Ready Sending Waiting Resting);
 
+impl StreamState {
     const fn is_attached(self) -> bool {
         matches!(self, StreamState::Quiet | StreamState::Ready | StreamState::Sending)
     }
@@ -98,7 +95,7 @@ pub(crate) enum Purpose {
 /// One event stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// Only [`Streams::set`] changes it; see [`TRANSITIONS`].
+    /// See [`TRANSITIONS`].
     state: StreamState,
     /// Given when the stream is sent, from 1 on; the endpoint gives no number twice. Event ids contain it, so
     /// that an old id names no other stream.
@@ -217,11 +214,6 @@ impl Stream {
         self.ended
     }
 
-    /// Returns `true` if a connection reads it.
-    pub(crate) const fn has_reader(&self) -> bool {
-        true
-    }
-
     /// Returns `true` if it is for the messages of requests.
     pub(crate) const fn is_of_requests(&self) -> bool {
         match self.purpose {
@@ -233,11 +225,6 @@ impl Stream {
     /// Returns the time when bytes were written last.
     pub(crate) const fn written(&self) -> Millis {
         self.noted
-    }
-
-    /// Returns the number of the event after those that its client can have.
-    pub(crate) fn heard(&self) -> u32 {
-        self.seen
     }
 
     /// Returns the number of unsent events in the log.
@@ -260,10 +247,11 @@ const PEERS: fn(&mut Stream) -> &mut Links = |stream| &mut stream.peers;
 const READY: fn(&mut Stream) -> &mut Links = |stream| &mut stream.ready;
 const MATES: fn(&mut Stream) -> &mut Links = |stream| &mut stream.mates;
 
-/// The streams of an endpoint.
+/// The streams of an endpoint, and the log of their events.
 #[derive(Debug)]
 pub(crate) struct Streams<'m> {
     slots: Slots<'m, Stream>,
+    pub(crate) log: Log<'m>,
     free: Free,
     live: usize,
     /// The number of the last stream that was sent.
@@ -296,23 +284,24 @@ impl Lists {
 }
 
 impl<'m> Streams<'m> {
-    pub(crate) fn new(mut slots: Slots<'m, Stream>) -> Self {
+    pub(crate) fn new(mut slots: Slots<'m, Stream>, log: Log<'m>) -> Self {
         slots.as_mut_slice().fill(Stream::FREE);
         let lists = Lists { attached: List::EMPTY, waiting: List::EMPTY, resting: List::EMPTY };
-        Streams { slots, free: Free::ALL, live: 0, sent: 0, ready: List::EMPTY, lists, starved: None }
+        Streams { slots, log, free: Free::ALL, live: 0, sent: 0, ready: List::EMPTY, lists, starved: None }
     }
 
     pub(crate) const fn live(&self) -> usize {
         self.live
     }
 
-    /// Returns all slots, for the log.
+    /// Returns all slots.
     pub(crate) fn slots(&self) -> &[Stream] {
         self.slots.as_slice()
     }
 
-    pub(crate) fn slots_mut(&mut self) -> &mut [Stream] {
-        self.slots.as_mut_slice()
+    /// Returns the log and all slots, which have its chains.
+    pub(crate) fn log_mut(&mut self) -> (&mut Log<'m>, &mut [Stream]) {
+        (&mut self.log, self.slots.as_mut_slice())
     }
 
     pub(crate) fn at(&self, slot: u16) -> Option<&Stream> {
@@ -320,7 +309,7 @@ impl<'m> Streams<'m> {
     }
 
     pub(crate) fn at_mut(&mut self, slot: u16) -> Option<&mut Stream> {
-        self.slots_mut().get_mut(usize::from(slot)).filter(|stream| stream.state != StreamState::Free)
+        self.slots.as_mut_slice().get_mut(usize::from(slot)).filter(|stream| stream.state != StreamState::Free)
     }
 
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
@@ -339,8 +328,7 @@ impl<'m> Streams<'m> {
     /// Returns the streams that are ready to be pulled.
     pub(crate) fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
         let next = |slot: &u16| self.at(*slot)?.ready.next();
-        let ready = core::iter::successors(self.ready.first(), next);
-        ready.filter(|slot| self.at(*slot).is_some_and(Stream::has_reader)).map(|slot| self.id(slot))
+        core::iter::successors(self.ready.first(), next).map(|slot| self.id(slot))
     }
 
     /// Returns the stream whose client has been away longest, of those without a waiting request.
@@ -376,22 +364,16 @@ impl<'m> Streams<'m> {
         let &Plan { session, exchange_id, scope, resumable, primed } = plan;
         let stream = Stream { session, exchange_id, scope, resumable, primed, ..Stream::FREE };
         *self.slots.as_mut_slice().get_mut(usize::from(slot))? = stream;
-        self.set(slot, StreamState::Reserved);
+        self.set(slot, "a request may need a stream", StreamState::Reserved);
         self.live += 1;
         Some(slot)
     }
 
     /// Reserves a slot: a free one, or that of an answer that was sent and is only kept for a return.
-    pub(crate) fn reserve_or_evict(
-        &mut self,
-        plan: &Plan,
-        sessions: &mut Sessions<'_>,
-        log: &mut Log<'_>,
-        now: Millis,
-    ) -> Option<u16> {
+    pub(crate) fn reserve_or_evict(&mut self, plan: &Plan, sessions: &mut Sessions<'_>, now: Millis) -> Option<u16> {
         self.reserve(plan).or_else(|| {
             let (oldest, _) = self.oldest_resting()?;
-            self.free(sessions, log, oldest, now);
+            self.free(sessions, oldest, now);
             self.reserve(plan)
         })
     }
@@ -405,7 +387,7 @@ impl<'m> Streams<'m> {
         if let Some(session) = stream.session.and_then(|slot| sessions.get_mut(slot)) {
             session.streams.push(self.slots.as_mut_slice(), slot, MATES);
         }
-        self.change(sessions, slot, StreamState::Ready, now);
+        self.change(sessions, slot, ("sent to the client", StreamState::Ready), now);
         self.id(slot)
     }
 
@@ -413,8 +395,11 @@ impl<'m> Streams<'m> {
     /// stream.
     pub(crate) fn detach(&mut self, sessions: &mut Sessions<'_>, slot: u16, waits: bool, now: Millis) {
         self.stamp(now);
-        let state = if waits { StreamState::Waiting { since: now } } else { StreamState::Resting { since: now } };
-        self.change(sessions, slot, state, now);
+        let next = match waits {
+            true => ("the client is gone, before its answer", StreamState::Waiting { since: now }),
+            false => ("the client is gone", StreamState::Resting { since: now }),
+        };
+        self.change(sessions, slot, next, now);
     }
 
     /// Continues on another connection, after the last event that the client received.
@@ -426,7 +411,7 @@ impl<'m> Streams<'m> {
         (stream.greeted, stream.ended) = (true, false);
         // The pull that follows reads the time of the last keep-alive.
         let written = stream.noted;
-        self.change(sessions, slot, StreamState::Ready, now);
+        self.change(sessions, slot, ("the client is back", StreamState::Ready), now);
         if let Some(stream) = self.at_mut(slot) {
             stream.noted = written;
         }
@@ -437,7 +422,8 @@ impl<'m> Streams<'m> {
     /// since when it rests.
     pub(crate) fn answered(&mut self, sessions: &mut Sessions<'_>, slot: u16) {
         if self.at(slot).is_some_and(|stream| stream.waits_since().is_some()) {
-            self.change(sessions, slot, StreamState::Resting { since: Millis::MAX }, 0);
+            let next = ("answered, or cancelled", StreamState::Resting { since: Millis::MAX });
+            self.change(sessions, slot, next, 0);
         }
     }
 
@@ -448,7 +434,7 @@ impl<'m> Streams<'m> {
             if stream.state != (StreamState::Resting { since: Millis::MAX }) {
                 break;
             }
-            stream.state = StreamState::Resting { since: now };
+            stream.state.enter("the time is known", StreamState::Resting { since: now });
             at = stream.peers.before();
         }
     }
@@ -458,23 +444,26 @@ impl<'m> Streams<'m> {
     pub(crate) fn set_back(&mut self, now: Millis) {
         for stream in self.slots.as_mut_slice() {
             stream.noted = stream.noted.min(now);
-            if let StreamState::Waiting { since } | StreamState::Resting { since } = &mut stream.state
-                && *since != Millis::MAX
-            {
-                *since = (*since).min(now);
-            }
+            let state = match stream.state {
+                StreamState::Waiting { since } => StreamState::Waiting { since: since.min(now) },
+                StreamState::Resting { since } if since != Millis::MAX => {
+                    StreamState::Resting { since: since.min(now) }
+                }
+                _ => continue,
+            };
+            stream.state.enter("the clock was set back", state);
         }
     }
 
     /// Ends a stream and frees its slot.
-    pub(crate) fn free(&mut self, sessions: &mut Sessions<'_>, log: &mut Log<'_>, slot: u16, now: Millis) {
-        self.change(sessions, slot, StreamState::Free, now);
+    pub(crate) fn free(&mut self, sessions: &mut Sessions<'_>, slot: u16, now: Millis) {
+        self.change(sessions, slot, ("over", StreamState::Free), now);
         self.leave_session(sessions, slot);
-        log.forget(self.slots.as_mut_slice(), slot);
-        log.release(self.slots.as_mut_slice());
+        self.log.forget(self.slots.as_mut_slice(), slot);
+        self.log.release(self.slots.as_mut_slice());
         self.live -= 1;
         self.free.give_back(self.slots.as_mut_slice(), slot, PEERS);
-        self.feed(log);
+        self.feed();
     }
 
     /// Removes a stream from its session, which is over. The end of the stream informs its reader.
@@ -497,22 +486,33 @@ impl<'m> Streams<'m> {
     /// Notes that there may be messages on a stream.
     pub(crate) fn stir(&mut self, slot: u16) {
         if self.at(slot).is_some_and(|stream| stream.state == StreamState::Quiet) {
-            self.set(slot, StreamState::Ready);
+            self.set(slot, "something to say, or a keep-alive is due", StreamState::Ready);
             self.ready.push(self.slots.as_mut_slice(), slot, READY);
         }
     }
 
     /// Notes that a stream has a message for which others have to make room in the log.
-    pub(crate) fn starve(&mut self, slot: u16, log: &Log<'_>) {
+    fn starve(&mut self, slot: u16) {
+        let available = self.log.available();
         if let Some(stream) = self.at_mut(slot) {
             stream.is_starved = true;
-            self.starved = Some(self.starved.map_or(log.available(), |blocks| blocks.min(log.available())));
+            self.starved = Some(self.starved.map_or(available, |blocks| blocks.min(available)));
+        }
+    }
+
+    /// Notes that a stream was pulled and has a message for which the log has no room.
+    pub(crate) fn wait_for_room(&mut self, slot: u16) {
+        self.pulled(slot, false);
+        if self.at(slot).is_some_and(|stream| self.log.is_taken_by_others(&stream.chain)) {
+            self.starve(slot);
+        } else {
+            self.stir(slot);
         }
     }
 
     /// Makes the streams ready that wait for room in the log, if there is more than when they began.
-    pub(crate) fn feed(&mut self, log: &Log<'_>) {
-        if self.starved.is_none_or(|blocks| log.available() <= blocks) {
+    pub(crate) fn feed(&mut self) {
+        if self.starved.is_none_or(|blocks| self.log.available() <= blocks) {
             return;
         }
         self.starved = None;
@@ -527,7 +527,10 @@ impl<'m> Streams<'m> {
     pub(crate) fn pulled(&mut self, slot: u16, more: bool) {
         if self.at(slot).is_some_and(Stream::is_attached) {
             self.ready.remove(self.slots.as_mut_slice(), slot, READY);
-            self.set(slot, if more { StreamState::Sending } else { StreamState::Quiet });
+            match more {
+                true => self.set(slot, "pulled, and there was no room", StreamState::Sending),
+                false => self.set(slot, "pulled, and all was written", StreamState::Quiet),
+            };
         }
     }
 
@@ -553,9 +556,9 @@ impl<'m> Streams<'m> {
         }
     }
 
-    /// Changes a stream's state and its lists.
-    fn change(&mut self, sessions: &mut Sessions<'_>, slot: u16, state: StreamState, now: Millis) {
-        let before = self.set(slot, state);
+    /// Changes a stream's state, for this cause, and its lists.
+    fn change(&mut self, sessions: &mut Sessions<'_>, slot: u16, (cause, state): (&str, StreamState), now: Millis) {
+        let before = self.set(slot, cause, state);
         let slots = self.slots.as_mut_slice();
         let Some(stream) = slots.get_mut(usize::from(slot)) else { return };
         let session = stream.session;
@@ -577,12 +580,11 @@ impl<'m> Streams<'m> {
         }
     }
 
-    /// Assigns a state and returns the one before. Only this function assigns it.
-    fn set(&mut self, slot: u16, state: StreamState) -> StreamState {
+    /// Enters a state and returns the one before.
+    fn set(&mut self, slot: u16, cause: &str, state: StreamState) -> StreamState {
         let Some(stream) = self.slots.as_mut_slice().get_mut(usize::from(slot)) else { return StreamState::Free };
-        let before = core::mem::replace(&mut stream.state, state);
-        let (from, to) = (before.name(), state.name());
-        debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");
+        let before = stream.state;
+        stream.state.enter(cause, state);
         before
     }
 }
