@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::sse::{SseDecoder, SseItem};
+use mcp_sansio::machine;
 use mcp_sansio::memory::Store;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::{FullError, MessageHead, Sink};
@@ -17,6 +18,10 @@ use super::reply::{Content, Framing, Reply, values};
 use super::task::{Class, Purpose, Task, Topic, is_modern_error};
 use super::{ListenState, head};
 
+/// Causes of transitions.
+const MOVED: &str = "redirected, or the kept connection was gone";
+const END_OF_BODY: &str = "the body has come to its end";
+
 /// The longest time before a stream is resumed that a server may ask for: an hour.
 const RETRY_MOST: Millis = 3_600_000;
 /// The least one: a tenth of a second.
@@ -28,25 +33,25 @@ const RETRY_LEAST: Millis = 100;
 #[repr(u8)]
 enum ExchangeState {
     /// No exchange. A connection may be kept for the next one.
-    Free { connected: bool },
+    Free,
     /// The caller is writing a message.
-    Writing { connected: bool },
+    Writing,
     /// The message is written and waits for another exchange.
-    Held { until: Hold, connected: bool },
+    Held { until: Hold },
     /// Waits for the driver to connect. If `dialing` is not set, the driver has no order to connect yet.
     Connecting { dialing: bool },
     /// The connection could not be opened.
     Refused,
     /// The request goes out; the head of the response is awaited.
-    Head { wire: Wire },
+    Head,
     /// The body of the response is being read.
-    Body { part: Part, wire: Wire },
+    Body { part: Part },
     /// An event of a stream waits for the caller. Then the stream continues, unless `lost` is a reason to fail.
-    Item { found: StreamItem, lost: Option<FailureReason>, wire: Wire },
+    Item { found: StreamItem, lost: Option<FailureReason> },
     /// The request is answered. The rest of the body is read, so that the connection can be used again.
-    Drain { wire: Wire },
+    Drain,
     /// The message is posted (HTTP with SSE). The response comes on the stream.
-    Elsewhere { connected: bool },
+    Elsewhere,
     /// The stream broke. It is resumed at the deadline.
     Backoff,
     /// A challenge waits for the caller, who then decides, unless `lost` is a reason to fail.
@@ -54,7 +59,7 @@ enum ExchangeState {
     /// The caller has the challenge and decides.
     Challenged,
     /// The last event waits for the caller.
-    Over { end: End, connected: bool },
+    Over { end: End },
 }
 
 /// The event that a written message waits for.
@@ -69,13 +74,13 @@ pub(crate) enum Hold {
     Initialized,
 }
 
-/// The connection of an exchange in flight.
+/// The connection of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wire {
     Open,
     /// The server closed it in order. The bytes received before are still read.
     Closed,
-    /// It broke. The bytes received before are still read.
+    /// It broke, or was never open. The bytes received before are still read.
     Cut,
 }
 
@@ -116,121 +121,86 @@ enum End {
 /// All transitions of an [`ExchangeState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
 pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Writing", "the caller begins a message, or a stream is wanted"),
-    ("Free", "Over", "the SSE stream is gone while nothing else can tell it"),
-    ("Writing", "Free", "the message is rolled back"),
+    ("Free", "Over", "failed"),
+    ("Free", "Free", "abandoned"),
     ("Writing", "Held", "something must happen first"),
+    ("Writing", "Free", "the message is rolled back"),
     ("Writing", "Connecting", "there is no connection"),
     ("Writing", "Head", "a kept connection is used"),
-    ("Writing", "Over", "the tool is excluded, or the head does not fit"),
-    ("Held", "Connecting", "it has happened, there is no connection"),
-    ("Held", "Head", "it has happened, a kept connection is used"),
-    ("Held", "Over", "it cannot happen any more"),
+    ("Held", "Connecting", "there is no connection"),
+    ("Held", "Head", "a kept connection is used"),
+    ("Writing", "Over", "failed"),
+    ("Writing", "Over", "the session is ended"),
+    ("Writing", "Free", "the stream is given up"),
+    ("Writing", "Free", "abandoned"),
+    ("Held", "Over", "answered"),
+    ("Held", "Over", "failed"),
     ("Held", "Free", "abandoned"),
+    ("Connecting", "Connecting", "the driver connects"),
     ("Connecting", "Head", "connected"),
     ("Connecting", "Refused", "no connection could be made"),
-    ("Connecting", "Backoff", "a stream's deadline has passed"),
-    ("Connecting", "Over", "the deadline has passed, or the session is lost"),
+    ("Connecting", "Backoff", "a stream is tried again later"),
+    ("Connecting", "Over", "failed"),
+    ("Connecting", "Over", "the session is ended"),
+    ("Connecting", "Free", "the stream is given up"),
     ("Connecting", "Free", "abandoned"),
     ("Refused", "Backoff", "a stream is tried again later"),
-    ("Refused", "Over", "the request fails"),
-    ("Refused", "Free", "the stream is given up, or abandoned"),
+    ("Refused", "Over", "failed"),
+    ("Refused", "Over", "the session is ended"),
+    ("Refused", "Free", "the stream is given up"),
+    ("Refused", "Free", "abandoned"),
     ("Head", "Body", "the head has come"),
     ("Head", "Connecting", "redirected, or the kept connection was gone"),
     ("Head", "Challenge", "401 or 403"),
     ("Head", "Backoff", "a stream is tried again later"),
-    ("Head", "Over", "there will be no answer"),
-    ("Head", "Free", "the stream is given up, or abandoned"),
+    ("Head", "Over", "failed"),
+    ("Head", "Over", "the session is ended"),
+    ("Head", "Free", "the stream is given up"),
+    ("Head", "Free", "abandoned"),
     ("Body", "Item", "an event has come"),
     ("Body", "Held", "initialize was refused: HTTP with SSE is tried"),
     ("Body", "Elsewhere", "a request was accepted (HTTP with SSE)"),
-    ("Body", "Backoff", "the stream broke or ended"),
-    ("Body", "Over", "the body has come to its end"),
-    ("Body", "Free", "the notification was accepted, or abandoned"),
+    ("Body", "Over", "answered"),
+    ("Body", "Free", "the body has come to its end"),
+    ("Body", "Backoff", "a stream is tried again later"),
+    ("Body", "Over", "failed"),
+    ("Body", "Over", "the session is ended"),
+    ("Body", "Free", "the stream is given up"),
+    ("Body", "Free", "abandoned"),
+    ("Item", "Item", "the session is lost"),
     ("Item", "Body", "told, and the stream goes on"),
     ("Item", "Drain", "told, and it was the response"),
-    ("Item", "Over", "told, and the session is lost"),
+    ("Item", "Over", "failed"),
     ("Item", "Free", "abandoned"),
-    ("Drain", "Free", "the body has come to its end, or took too long"),
-    ("Elsewhere", "Over", "the session is lost"),
-    ("Elsewhere", "Free", "the response has come on the stream, or abandoned"),
+    ("Drain", "Free", "the body has come to its end"),
+    ("Drain", "Free", "abandoned"),
+    ("Elsewhere", "Over", "failed"),
+    ("Elsewhere", "Free", "abandoned"),
     ("Backoff", "Connecting", "the deadline has passed"),
-    ("Backoff", "Over", "the session is lost, or the head does not fit"),
+    ("Backoff", "Over", "failed"),
+    ("Backoff", "Free", "the stream is given up"),
     ("Backoff", "Free", "abandoned"),
+    ("Challenge", "Challenge", "the session is lost"),
     ("Challenge", "Challenged", "told"),
-    ("Challenge", "Over", "told, and the session is lost"),
+    ("Challenge", "Over", "failed"),
     ("Challenge", "Free", "abandoned"),
     ("Challenged", "Connecting", "sent again with other headers"),
-    ("Challenged", "Over", "given up"),
-    ("Challenged", "Free", "the stream is given up, or abandoned"),
+    ("Challenged", "Over", "failed"),
+    ("Challenged", "Free", "the stream is given up"),
+    ("Challenged", "Free", "abandoned"),
     ("Over", "Free", "told"),
+    ("Over", "Free", "abandoned"),
 ];
 
-impl ExchangeState {
-    /// Returns the name of the state in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            ExchangeState::Free { .. } => "Free",
-            ExchangeState::Writing { .. } => "Writing",
-            ExchangeState::Held { .. } => "Held",
-            ExchangeState::Connecting { .. } => "Connecting",
-            ExchangeState::Refused => "Refused",
-            ExchangeState::Head { .. } => "Head",
-            ExchangeState::Body { .. } => "Body",
-            ExchangeState::Item { .. } => "Item",
-            ExchangeState::Drain { .. } => "Drain",
-            ExchangeState::Elsewhere { .. } => "Elsewhere",
-            ExchangeState::Backoff => "Backoff",
-            ExchangeState::Challenge { .. } => "Challenge",
-            ExchangeState::Challenged => "Challenged",
-            ExchangeState::Over { .. } => "Over",
-        }
-    }
-
-    /// Returns `true` if the state has a connection.
-    const fn is_connected(self) -> bool {
-        match self {
-            ExchangeState::Free { connected }
-            | ExchangeState::Writing { connected }
-            | ExchangeState::Held { connected, .. }
-            | ExchangeState::Elsewhere { connected }
-            | ExchangeState::Over { connected, .. } => connected,
-            ExchangeState::Head { wire }
-            | ExchangeState::Body { wire, .. }
-            | ExchangeState::Item { wire, .. }
-            | ExchangeState::Drain { wire } => {
-                matches!(wire, Wire::Open)
-            }
-            ExchangeState::Connecting { .. }
-            | ExchangeState::Refused
-            | ExchangeState::Backoff
-            | ExchangeState::Challenge { .. }
-            | ExchangeState::Challenged => false,
-        }
-    }
-
-    /// Returns the same state without a connection, which ended as `end` says.
-    const fn disconnected(self, end: Wire) -> ExchangeState {
-        let connected = false;
-        match self {
-            ExchangeState::Free { .. } => ExchangeState::Free { connected },
-            ExchangeState::Writing { .. } => ExchangeState::Writing { connected },
-            ExchangeState::Held { until, .. } => ExchangeState::Held { until, connected },
-            ExchangeState::Elsewhere { .. } => ExchangeState::Elsewhere { connected },
-            ExchangeState::Over { end, .. } => ExchangeState::Over { end, connected },
-            ExchangeState::Head { .. } => ExchangeState::Head { wire: end },
-            ExchangeState::Body { part, .. } => ExchangeState::Body { part, wire: end },
-            ExchangeState::Item { found, lost, .. } => ExchangeState::Item { found, lost, wire: end },
-            ExchangeState::Drain { .. } => ExchangeState::Drain { wire: end },
-            other => other,
-        }
-    }
-}
+machine!(ExchangeState, TRANSITIONS:
+    Free Writing Held Connecting Refused Head Body Item Drain Elsewhere Backoff Challenge Challenged Over);
 
 /// Storage for one connection and its exchange.
 pub struct ExchangeSlot<'m> {
     /// The number of this slot.
     at: usize,
     state: ExchangeState,
+    wire: Wire,
     /// The driver must close a connection before it opens the next one.
     close: bool,
     deadline: Option<Millis>,
@@ -277,7 +247,8 @@ impl<'m> ExchangeSlot<'m> {
     pub fn new(input: impl Into<Store<'m>>, message: impl Into<Store<'m>>, output: impl Into<Store<'m>>) -> Self {
         ExchangeSlot {
             at: 0,
-            state: ExchangeState::Free { connected: false },
+            state: ExchangeState::Free,
+            wire: Wire::Cut,
             close: false,
             deadline: None,
             fresh: false,
@@ -311,12 +282,10 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Enters another state.
-    fn enter(&mut self, next: ExchangeState) {
-        let (from, to) = (self.state.name(), next.name());
+    fn enter(&mut self, cause: &'static str, next: ExchangeState) {
         #[cfg(all(test, feature = "alloc"))]
-        super::tests::states::enter(from, to);
-        debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");
-        self.state = next;
+        super::tests::states::enter((self.state.name(), next.name(), cause));
+        self.state.enter(cause, next);
     }
 
     // Writing a message.
@@ -330,7 +299,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     fn begin_task(&mut self, task: Task) {
-        self.enter(ExchangeState::Writing { connected: self.state.is_connected() });
+        self.enter("the caller begins a message, or a stream is wanted", ExchangeState::Writing);
         self.outgoing.clear();
         (self.task, self.deadline) = (task, None);
     }
@@ -338,7 +307,7 @@ impl<'m> ExchangeSlot<'m> {
     /// Takes the message back.
     pub(crate) fn roll_back(&mut self, origin: &OriginState<'_>) {
         self.outgoing.clear();
-        self.rest(origin);
+        self.rest("the message is rolled back", origin);
     }
 
     /// Returns `true` if the written message fails at once: the tool must not be called.
@@ -356,31 +325,31 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn submit(&mut self, hold: Option<Hold>, origin: &mut OriginState<'_>) {
         self.task.sse |= hold == Some(Hold::Endpoint) || origin.sse == Sse::Known;
         match hold {
-            Some(until) => self.enter(ExchangeState::Held { until, connected: self.state.is_connected() }),
-            None => self.launch(origin),
+            Some(until) => self.enter("something must happen first", ExchangeState::Held { until }),
+            None => self.launch("there is no connection", origin),
         }
     }
 
     /// Begins an exchange that has no message.
     pub(crate) fn open(&mut self, purpose: Purpose, origin: &mut OriginState<'_>) {
         self.begin_task(Task { purpose, ..Task::NONE });
-        self.launch(origin);
+        self.launch("there is no connection", origin);
     }
 
-    /// Sends the request over the kept connection or a new one. Fails if its head does not fit.
-    fn launch(&mut self, origin: &mut OriginState<'_>) {
+    /// Sends the request over the kept connection, or for that `cause` over a new one. Fails if its head does not fit.
+    fn launch(&mut self, cause: &'static str, origin: &mut OriginState<'_>) {
         if !self.write_head(b"", origin) {
             return self.give_way(FailureReason::NoRoom, origin);
         }
         (self.unsigned, self.credentials) = (origin.signs, 0);
-        self.reused = self.state.is_connected();
+        self.reused = self.is_connected();
         (self.kept, self.heard, self.fresh) = (0, false, true);
         if self.reused {
-            self.enter(ExchangeState::Head { wire: Wire::Open });
+            self.enter("a kept connection is used", ExchangeState::Head);
             self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
         } else {
             self.input.clear();
-            self.enter(ExchangeState::Connecting { dialing: false });
+            self.enter(cause, ExchangeState::Connecting { dialing: false });
             self.deadline = Some(origin.now.saturating_add(origin.config.connect_time));
         }
     }
@@ -395,8 +364,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns the method of the request, if its head waits for the caller's headers.
     pub(crate) fn unsigned(&self) -> Option<&'static str> {
-        let waits =
-            self.unsigned && matches!(self.state, ExchangeState::Connecting { .. } | ExchangeState::Head { .. });
+        let waits = self.unsigned && matches!(self.state, ExchangeState::Connecting { .. } | ExchangeState::Head);
         waits.then(|| head::verb(&self.task))
     }
 
@@ -428,14 +396,15 @@ impl<'m> ExchangeSlot<'m> {
         if self.state != (ExchangeState::Connecting { dialing: false }) {
             return None;
         }
-        self.enter(ExchangeState::Connecting { dialing: true });
+        self.enter("the driver connects", ExchangeState::Connecting { dialing: true });
         Some(SocketAction::Connect(self.at))
     }
 
     /// Notes that the connection is open.
     pub(crate) fn connected(&mut self, origin: &OriginState<'_>) {
         if self.state == (ExchangeState::Connecting { dialing: true }) {
-            self.enter(ExchangeState::Head { wire: Wire::Open });
+            self.wire = Wire::Open;
+            self.enter("connected", ExchangeState::Head);
             self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
         }
     }
@@ -444,9 +413,9 @@ impl<'m> ExchangeSlot<'m> {
     /// opened.
     pub(crate) fn gone(&mut self, clean: bool) {
         if self.state == (ExchangeState::Connecting { dialing: true }) {
-            self.enter(ExchangeState::Refused);
-        } else if self.state.is_connected() {
-            self.enter(self.state.disconnected(if clean { Wire::Closed } else { Wire::Cut }));
+            self.enter("no connection could be made", ExchangeState::Refused);
+        } else if self.is_connected() {
+            self.wire = if clean { Wire::Closed } else { Wire::Cut };
             if !self.is_under_way() {
                 self.input.clear();
                 self.deadline = None;
@@ -458,15 +427,12 @@ impl<'m> ExchangeSlot<'m> {
     const fn is_under_way(&self) -> bool {
         matches!(
             self.state,
-            ExchangeState::Head { .. }
-                | ExchangeState::Body { .. }
-                | ExchangeState::Item { .. }
-                | ExchangeState::Drain { .. }
+            ExchangeState::Head | ExchangeState::Body { .. } | ExchangeState::Item { .. } | ExchangeState::Drain
         )
     }
 
     pub(crate) fn pending(&self) -> &[u8] {
-        let goes = self.is_under_way() && self.state.is_connected() && !self.unsigned;
+        let goes = self.is_under_way() && self.is_connected() && !self.unsigned;
         if goes { self.outgoing.pending() } else { &[] }
     }
 
@@ -474,7 +440,7 @@ impl<'m> ExchangeSlot<'m> {
         let left = self.pending().len();
         let n = n.min(left);
         self.outgoing.advance(n);
-        if n > 0 && matches!(self.state, ExchangeState::Head { .. }) {
+        if n > 0 && matches!(self.state, ExchangeState::Head) {
             let wait = if n < left { origin.config.write_time } else { origin.config.reply_time };
             // The engine keeps the deadlines of requests.
             let ends = n < left || self.task.purpose != Purpose::Request || self.task.resume;
@@ -488,7 +454,7 @@ impl<'m> ExchangeSlot<'m> {
             ExchangeState::Body { .. } => !self.input.is_empty(),
             _ => false,
         };
-        if waits || !self.state.is_connected() { &mut [] } else { self.input.space() }
+        if waits || !self.is_connected() { &mut [] } else { self.input.space() }
     }
 
     pub(crate) fn filled(&mut self, n: usize) {
@@ -496,7 +462,7 @@ impl<'m> ExchangeSlot<'m> {
             return;
         }
         self.input.filled(n);
-        let unasked = self.reused && self.outgoing.is_unsent() && matches!(self.state, ExchangeState::Head { .. });
+        let unasked = self.reused && self.outgoing.is_unsent() && matches!(self.state, ExchangeState::Head);
         if unasked || !self.is_under_way() {
             // Bytes without a request are no answer.
             self.hang_up();
@@ -505,8 +471,8 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Makes the driver close the connection.
     fn hang_up(&mut self) {
-        self.close |= self.state.is_connected() || self.state == ExchangeState::Connecting { dialing: true };
-        self.enter(self.state.disconnected(Wire::Cut));
+        self.close |= self.is_connected() || self.state == ExchangeState::Connecting { dialing: true };
+        self.wire = Wire::Cut;
         self.input.clear();
     }
 
@@ -516,10 +482,7 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn step(&mut self, origin: &mut OriginState<'_>) -> bool {
         let works = matches!(
             self.state,
-            ExchangeState::Refused
-                | ExchangeState::Head { .. }
-                | ExchangeState::Body { .. }
-                | ExchangeState::Drain { .. }
+            ExchangeState::Refused | ExchangeState::Head | ExchangeState::Body { .. } | ExchangeState::Drain
         );
         while works && self.step_once(origin) {}
         works
@@ -531,17 +494,17 @@ impl<'m> ExchangeSlot<'m> {
                 self.lose(FailureReason::Refused, origin);
                 false
             }
-            ExchangeState::Head { wire } => self.read_head(wire, origin),
-            ExchangeState::Body { wire, .. } | ExchangeState::Drain { wire } => self.read_body(wire, origin),
+            ExchangeState::Head => self.read_head(origin),
+            ExchangeState::Body { .. } | ExchangeState::Drain => self.read_body(origin),
             _ => false,
         }
     }
 
     /// Reads the head of a response. Returns `true` if that changed anything.
-    fn read_head(&mut self, wire: Wire, origin: &mut OriginState<'_>) -> bool {
+    fn read_head(&mut self, origin: &mut OriginState<'_>) -> bool {
         match self.input.head(origin.config.head) {
-            Ok(Some(reply)) => self.on_head(&reply, wire, origin),
-            Ok(None) if wire == Wire::Open => return false,
+            Ok(Some(reply)) => self.on_head(&reply, origin),
+            Ok(None) if self.is_connected() => return false,
             Ok(None) if self.heard || !self.input.is_empty() => self.lose(FailureReason::Broken, origin),
             Ok(None) => self.lose(FailureReason::Reset, origin),
             Err(why) => self.lose(why, origin),
@@ -549,7 +512,7 @@ impl<'m> ExchangeSlot<'m> {
         true
     }
 
-    fn on_head(&mut self, reply: &Reply, wire: Wire, origin: &mut OriginState<'_>) {
+    fn on_head(&mut self, reply: &Reply, origin: &mut OriginState<'_>) {
         self.heard = true;
         (self.status, self.retry_after, self.keep_alive) = (reply.status, reply.retry_after, reply.keep);
         let (status, ends) = (reply.status, self.task.purpose == Purpose::EndSession);
@@ -567,7 +530,7 @@ impl<'m> ExchangeSlot<'m> {
                 self.keep_challenges(reply);
                 self.hang_up();
                 self.task.challenges = self.task.challenges.saturating_add(1);
-                self.enter(ExchangeState::Challenge { status, lost: None });
+                self.enter("401 or 403", ExchangeState::Challenge { status, lost: None });
             }
             300..=399 => {
                 self.keep_text(reply.location.clone());
@@ -576,7 +539,7 @@ impl<'m> ExchangeSlot<'m> {
                 if follows && origin.redirect(self.at, location, self.task.posts() || ends) {
                     self.task.redirects += 1;
                     self.hang_up();
-                    return self.launch(origin);
+                    return self.launch(MOVED, origin);
                 }
                 self.give_way(FailureReason::Redirect(status), origin);
             }
@@ -584,7 +547,7 @@ impl<'m> ExchangeSlot<'m> {
                 origin.signals.session_lost = true;
                 self.fail(FailureReason::SessionLost);
             }
-            _ => self.on_answer(reply, wire, origin),
+            _ => self.on_answer(reply, origin),
         }
     }
 
@@ -598,7 +561,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Decides the use of the body.
-    fn on_answer(&mut self, reply: &Reply, wire: Wire, origin: &mut OriginState<'_>) {
+    fn on_answer(&mut self, reply: &Reply, origin: &mut OriginState<'_>) {
         let good = (200..300).contains(&reply.status);
         let is_busy = reply.status >= 500 || reply.status == 429;
         let streams = good && reply.content == Content::Stream && reply.status != 204;
@@ -653,11 +616,11 @@ impl<'m> ExchangeSlot<'m> {
             (self.task.was_open, self.task.opened) = (true, Some(origin.now));
             if self.task.resume { self.decoder.restart() } else { self.decoder.reset() }
         }
-        self.enter(ExchangeState::Body { part, wire });
+        self.enter("the head has come", ExchangeState::Body { part });
     }
 
     /// Reads a part of the body. Returns `true` if that changed anything.
-    fn read_body(&mut self, wire: Wire, origin: &mut OriginState<'_>) -> bool {
+    fn read_body(&mut self, origin: &mut OriginState<'_>) -> bool {
         let bytes = match self.input.body(origin.config.head) {
             Ok(bytes) => bytes,
             Err(why) => {
@@ -668,9 +631,9 @@ impl<'m> ExchangeSlot<'m> {
         let len = bytes.len();
         match self.state {
             _ if len == 0 => {
-                if self.input.is_over() || (wire == Wire::Closed && self.input.ends_with_connection()) {
+                if self.input.is_over() || (self.wire == Wire::Closed && self.input.ends_with_connection()) {
                     self.end_body(origin);
-                } else if wire == Wire::Open {
+                } else if self.is_connected() {
                     return false;
                 } else {
                     self.cut(FailureReason::Broken, origin);
@@ -679,7 +642,7 @@ impl<'m> ExchangeSlot<'m> {
             ExchangeState::Body { part: Part::Stream, .. } => {
                 let n = self.decoder.read(bytes);
                 self.input.take(n);
-                self.on_item(wire, origin);
+                self.on_item(origin);
             }
             ExchangeState::Body { part: part @ (Part::Json | Part::Error), .. } => {
                 let n = append(self.decoder.store(), &mut self.kept, bytes);
@@ -695,7 +658,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Handles the event that was found in a stream, if there is one.
-    fn on_item(&mut self, wire: Wire, origin: &mut OriginState<'_>) {
+    fn on_item(&mut self, origin: &mut OriginState<'_>) {
         let task = self.task;
         let requests = task.purpose == Purpose::Request;
         let event = match self.decoder.item() {
@@ -703,11 +666,8 @@ impl<'m> ExchangeSlot<'m> {
             Some(SseItem::Event(event)) => event,
             Some(_) if requests => return self.fail(FailureReason::TooLarge),
             Some(_) => {
-                return self.enter(ExchangeState::Item {
-                    found: StreamItem::Skipped(FailureReason::TooLarge),
-                    lost: None,
-                    wire,
-                });
+                let found = StreamItem::Skipped(FailureReason::TooLarge);
+                return self.enter("an event has come", ExchangeState::Item { found, lost: None });
             }
         };
         self.task.tries = 0;
@@ -736,7 +696,7 @@ impl<'m> ExchangeSlot<'m> {
             Class::Response(Some(id), _) => StreamItem::ResponseTo(id),
             Class::Response(None, _) | Class::Other => StreamItem::Message,
         };
-        self.enter(ExchangeState::Item { found, lost: None, wire });
+        self.enter("an event has come", ExchangeState::Item { found, lost: None });
     }
 
     /// Handles the end of the body.
@@ -744,7 +704,6 @@ impl<'m> ExchangeSlot<'m> {
         if !(self.keep_alive && self.outgoing.is_sent() && self.input.is_empty()) {
             self.hang_up();
         }
-        let connected = self.state.is_connected();
         match (self.state, self.task.purpose) {
             (ExchangeState::Body { part: Part::Json, .. }, _) => self.on_json(origin),
             (ExchangeState::Body { part: Part::Error, .. }, _) => self.on_error(origin),
@@ -758,12 +717,12 @@ impl<'m> ExchangeSlot<'m> {
                 self.over(End::Failed(FailureReason::SessionLost));
             }
             (ExchangeState::Body { .. }, Purpose::Request) => {
-                self.enter(ExchangeState::Elsewhere { connected });
+                self.enter("a request was accepted (HTTP with SSE)", ExchangeState::Elsewhere);
                 self.deadline = Some(origin.now.saturating_add(origin.config.idle_time));
             }
             _ => {
                 origin.signals.initialized |= self.task.topic == Topic::Initialized;
-                self.release(origin);
+                self.release(END_OF_BODY, origin);
             }
         }
     }
@@ -776,7 +735,7 @@ impl<'m> ExchangeSlot<'m> {
             ExchangeState::Body { part: Part::Json, .. } => self.fail(why),
             // The head is enough: the rest of the body carries nothing that is needed.
             ExchangeState::Body { .. } => self.end_body(origin),
-            _ => self.release(origin),
+            _ => self.release(END_OF_BODY, origin),
         }
     }
 
@@ -802,7 +761,8 @@ impl<'m> ExchangeSlot<'m> {
             && origin.config.transport == TransportKind::Detect
             && matches!(self.status, 400 | 404 | 405);
         if may_be_sse && !(self.is_rpc_error() && is_modern_error(self.kept())) {
-            self.enter(ExchangeState::Held { until: Hold::Fallback, connected: self.state.is_connected() });
+            let held = ExchangeState::Held { until: Hold::Fallback };
+            self.enter("initialize was refused: HTTP with SSE is tried", held);
             self.deadline = None;
             if origin.sse == Sse::Unused {
                 origin.sse = Sse::Wanted;
@@ -834,7 +794,7 @@ impl<'m> ExchangeSlot<'m> {
         let harmless = !self.outgoing.is_sent() || self.task.idempotent || !self.task.posts();
         if why == FailureReason::Reset && self.reused && !self.task.retried && harmless {
             self.task.retried = true;
-            self.launch(origin);
+            self.launch(MOVED, origin);
         } else if self.task.purpose == Purpose::Listen || (self.task.resume && why.blame() == FailureOrigin::Network) {
             self.resume_later(why, origin);
         } else {
@@ -864,7 +824,7 @@ impl<'m> ExchangeSlot<'m> {
         if self.task.purpose == Purpose::Listen {
             origin.listening = ListenState::Opening;
         }
-        self.enter(ExchangeState::Backoff);
+        self.enter("a stream is tried again later", ExchangeState::Backoff);
         self.deadline = Some(origin.now.saturating_add(wait));
     }
 
@@ -890,11 +850,11 @@ impl<'m> ExchangeSlot<'m> {
             Purpose::Request | Purpose::OneWay => self.over(End::Failed(why)),
             Purpose::Listen => {
                 origin.listening = ListenState::No;
-                self.release(origin);
+                self.release("the stream is given up", origin);
             }
             Purpose::SseStream => {
                 origin.signals.sse_failed = Some(why);
-                self.release(origin);
+                self.release("the stream is given up", origin);
             }
             Purpose::EndSession => {
                 origin.end_session();
@@ -911,52 +871,55 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Ends the exchange; the connection stays.
     fn over(&mut self, end: End) {
-        self.enter(ExchangeState::Over { end, connected: self.state.is_connected() });
+        let cause = match end {
+            End::Response => "answered",
+            End::Failed(_) => "failed",
+            End::SessionEnded => "the session is ended",
+        };
+        self.enter(cause, ExchangeState::Over { end });
         self.deadline = None;
     }
 
     /// Forgets the exchange; the connection stays, if it can be used again.
-    fn release(&mut self, origin: &mut OriginState<'_>) {
+    fn release(&mut self, cause: &'static str, origin: &mut OriginState<'_>) {
         origin.forget_redirect(self.at);
         (self.task, self.kept) = (Task::NONE, 0);
         self.outgoing.clear();
         self.decoder.reset();
-        self.rest(origin);
+        self.rest(cause, origin);
     }
 
     /// Keeps the connection for a while without an exchange.
-    fn rest(&mut self, origin: &OriginState<'_>) {
-        let connected = self.state.is_connected();
-        self.enter(ExchangeState::Free { connected });
-        self.deadline = connected.then(|| origin.now.saturating_add(origin.config.idle_time));
+    fn rest(&mut self, cause: &'static str, origin: &OriginState<'_>) {
+        self.enter(cause, ExchangeState::Free);
+        self.deadline = self.is_connected().then(|| origin.now.saturating_add(origin.config.idle_time));
     }
 
     // Decisions of the caller and of other exchanges.
 
     /// Ends the exchange in any state.
     pub(crate) fn abandon(&mut self, origin: &mut OriginState<'_>) {
-        if !matches!(
-            self.state,
-            ExchangeState::Free { .. } | ExchangeState::Held { .. } | ExchangeState::Elsewhere { .. }
-        ) {
+        if !matches!(self.state, ExchangeState::Free | ExchangeState::Held { .. } | ExchangeState::Elsewhere) {
             self.hang_up();
         }
-        self.release(origin);
+        self.release("abandoned", origin);
     }
 
     /// Closes the connection and ends the exchange.
     pub(crate) fn shut_down(&mut self, origin: &mut OriginState<'_>) {
         self.hang_up();
-        self.release(origin);
+        self.release("abandoned", origin);
     }
 
     /// Fails after the event that the caller reads now, unless that is the last one.
     pub(crate) fn fail_next(&mut self, why: FailureReason) {
-        match &mut self.state {
-            ExchangeState::Item { found: StreamItem::Response, .. } | ExchangeState::Over { .. } => {}
-            ExchangeState::Item { lost, .. } | ExchangeState::Challenge { lost, .. } => *lost = lost.or(Some(why)),
-            _ => self.fail(why),
-        }
+        let next = match self.state {
+            ExchangeState::Item { found: StreamItem::Response, .. } | ExchangeState::Over { .. } => return,
+            ExchangeState::Item { found, lost } => ExchangeState::Item { found, lost: lost.or(Some(why)) },
+            ExchangeState::Challenge { status, lost } => ExchangeState::Challenge { status, lost: lost.or(Some(why)) },
+            _ => return self.fail(why),
+        };
+        self.enter("the session is lost", next);
     }
 
     /// Reports a failure that belongs to no exchange.
@@ -973,7 +936,7 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn retry(&mut self, origin: &mut OriginState<'_>) {
         self.told_challenge(origin);
         if self.state == ExchangeState::Challenged {
-            self.launch(origin);
+            self.launch("sent again with other headers", origin);
         }
     }
 
@@ -994,20 +957,20 @@ impl<'m> ExchangeSlot<'m> {
     /// Continues after the event that waited for the caller.
     pub(crate) fn told(&mut self, origin: &mut OriginState<'_>) {
         match self.state {
-            ExchangeState::Item { found, lost, wire } => {
+            ExchangeState::Item { found, lost } => {
                 self.decoder.consume();
                 match lost {
                     _ if found == StreamItem::Response => {
-                        self.enter(ExchangeState::Drain { wire });
+                        self.enter("told, and it was the response", ExchangeState::Drain);
                         self.deadline = Some(origin.now.saturating_add(origin.config.drain_time));
                     }
                     Some(why) => self.fail(why),
-                    None => self.enter(ExchangeState::Body { part: Part::Stream, wire }),
+                    None => self.enter("told, and the stream goes on", ExchangeState::Body { part: Part::Stream }),
                 }
             }
             ExchangeState::Challenge { lost: Some(why), .. } => self.fail(why),
-            ExchangeState::Challenge { lost: None, .. } => self.enter(ExchangeState::Challenged),
-            ExchangeState::Over { .. } => self.release(origin),
+            ExchangeState::Challenge { lost: None, .. } => self.enter("told", ExchangeState::Challenged),
+            ExchangeState::Over { .. } => self.release("told", origin),
             _ => {}
         }
     }
@@ -1024,10 +987,10 @@ impl<'m> ExchangeSlot<'m> {
             return;
         }
         match self.state {
-            ExchangeState::Free { .. } | ExchangeState::Elsewhere { .. } => self.hang_up(),
-            ExchangeState::Backoff => self.launch(origin),
-            ExchangeState::Drain { .. } => self.shut_down(origin),
-            ExchangeState::Connecting { .. } | ExchangeState::Head { .. } => self.lose(FailureReason::TimedOut, origin),
+            ExchangeState::Free | ExchangeState::Elsewhere => self.hang_up(),
+            ExchangeState::Backoff => self.launch("the deadline has passed", origin),
+            ExchangeState::Drain => self.shut_down(origin),
+            ExchangeState::Connecting { .. } | ExchangeState::Head => self.lose(FailureReason::TimedOut, origin),
             ExchangeState::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
             ExchangeState::Body { .. } if self.is(Purpose::SseStream) && origin.sse == Sse::Opening => {
                 self.give_way(FailureReason::TimedOut, origin);
@@ -1046,16 +1009,16 @@ impl<'m> ExchangeSlot<'m> {
     // State for other parts.
 
     pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, ExchangeState::Free { .. })
+        matches!(self.state, ExchangeState::Free)
     }
 
     /// Returns `true` while only the rest of a body is awaited.
     pub(crate) const fn is_draining(&self) -> bool {
-        matches!(self.state, ExchangeState::Drain { .. })
+        matches!(self.state, ExchangeState::Drain)
     }
 
     pub(crate) const fn is_connected(&self) -> bool {
-        self.state.is_connected()
+        matches!(self.wire, Wire::Open)
     }
 
     /// Returns `true` if its message waits for another exchange.
@@ -1079,7 +1042,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns `true` if it has an exchange without an answer yet.
     const fn is_open(&self) -> bool {
-        !matches!(self.state, ExchangeState::Free { .. } | ExchangeState::Writing { .. } | ExchangeState::Drain { .. })
+        !matches!(self.state, ExchangeState::Free | ExchangeState::Writing | ExchangeState::Drain)
     }
 
     pub(crate) fn is(&self, purpose: Purpose) -> bool {

@@ -1,6 +1,7 @@
 //! A connection of a server: one request and its answer at a time.
 
 use mcp_sansio::FullError;
+use mcp_sansio::machine;
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 
@@ -144,40 +145,35 @@ enum Stage {
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Head", "Expect", "the head has come, and the client waits for leave"),
     ("Head", "Body", "the head has come"),
-    ("Head", "Refusing", "bad, too large or too slow"),
-    ("Head", "Closed", "no more input, or idle for too long"),
+    ("Head", "Refusing", "bad or too large"),
+    ("Head", "Refusing", "refused by the caller, or too slow"),
+    ("Head", "Closed", "no more input"),
+    ("Head", "Closed", "idle for too long"),
+    ("Head", "Closed", "the peer takes nothing"),
     ("Expect", "Body", "leave was given, or there is an answer"),
-    ("Expect", "Refusing", "refused by the caller"),
+    ("Expect", "Refusing", "refused by the caller, or too slow"),
+    ("Expect", "Closed", "the peer takes nothing"),
     ("Body", "Request", "the body has come"),
-    ("Body", "Refusing", "bad, too large or too slow"),
+    ("Body", "Refusing", "bad or too large"),
+    ("Body", "Refusing", "refused by the caller, or too slow"),
     ("Body", "Lingering", "answered by the head alone"),
     ("Body", "Closed", "no more input"),
+    ("Body", "Closed", "the peer takes nothing"),
     ("Request", "Answering", "consumed"),
+    ("Request", "Closed", "the peer takes nothing"),
     ("Answering", "Head", "answered"),
     ("Answering", "Lingering", "answered for the last time, and more may come"),
     ("Answering", "Closed", "answered for the last time"),
+    ("Answering", "Closed", "the peer takes nothing"),
     ("Refusing", "Lingering", "the refusal is written"),
-    ("Lingering", "Closed", "no more input, too much or too long"),
-    ("Expect", "Closed", "the peer takes nothing"),
-    ("Request", "Closed", "the peer takes nothing"),
     ("Refusing", "Closed", "the peer takes nothing"),
+    ("Lingering", "Closed", "no more input, or too much"),
+    ("Lingering", "Closed", "the peer sends for too long"),
+    ("Lingering", "Closed", "the peer takes nothing"),
+    ("Closed", "Closed", "the peer takes nothing"),
 ];
 
-impl Stage {
-    /// Returns the name in [`TRANSITIONS`].
-    const fn name(self) -> &'static str {
-        match self {
-            Stage::Head => "Head",
-            Stage::Expect => "Expect",
-            Stage::Body => "Body",
-            Stage::Request => "Request",
-            Stage::Answering => "Answering",
-            Stage::Refusing(_) => "Refusing",
-            Stage::Lingering => "Lingering",
-            Stage::Closed => "Closed",
-        }
-    }
-}
+machine!(Stage, TRANSITIONS: Head Expect Body Request Answering Refusing Lingering Closed);
 
 /// The event for which the connection waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,7 +329,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// request is whole or refused. Take the next [`step`](Connection::step).
     pub fn refuse(&mut self, status: Status) {
         if matches!(self.stage, Stage::Head | Stage::Expect | Stage::Body) {
-            self.enter(Stage::Refusing(status));
+            self.stage.enter("refused by the caller, or too slow", Stage::Refusing(status));
             self.waits = Waits::Nothing;
         }
     }
@@ -348,7 +344,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     pub fn consume(&mut self) {
         if self.stage == Stage::Request {
             self.input.consume();
-            self.enter(Stage::Answering);
+            self.stage.enter("consumed", Stage::Answering);
         }
     }
 
@@ -389,7 +385,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     pub fn expire(&mut self, now: Millis) -> ExpireStatus {
         let slow = self.limits.write_rate > 0 && now.wrapping_sub(self.due) as i64 >= 0;
         if self.blocked_since().is_some_and(|since| slow || now.wrapping_sub(since) >= self.limits.write_time) {
-            return self.abort();
+            return self.abort("the peer takes nothing");
         }
         if self.patience().is_none_or(|millis| now.wrapping_sub(self.since) < millis) {
             return ExpireStatus::Nothing;
@@ -399,7 +395,8 @@ impl<'m, const H: usize> Connection<'m, H> {
                 self.refuse(Status::REQUEST_TIMEOUT);
                 ExpireStatus::Refused
             }
-            _ => self.abort(),
+            Waits::Linger => self.abort("the peer sends for too long"),
+            Waits::Idle | Waits::Nothing => self.abort("idle for too long"),
         }
     }
 
@@ -409,18 +406,11 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.unsent.filter(|_| self.answer.has_pending())
     }
 
-    fn abort(&mut self) -> ExpireStatus {
-        self.enter(Stage::Closed);
+    fn abort(&mut self, cause: &str) -> ExpireStatus {
+        self.stage.enter(cause, Stage::Closed);
         self.answer.abandon();
         (self.waits, self.unsent) = (Waits::Nothing, None);
         ExpireStatus::Close
-    }
-
-    /// Changes the stage. Only this function assigns it.
-    fn enter(&mut self, stage: Stage) {
-        let (from, to) = (self.stage.name(), stage.name());
-        debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");
-        self.stage = stage;
     }
 
     fn advance(&mut self) -> ConnectionStep {
@@ -453,7 +443,7 @@ impl<'m, const H: usize> Connection<'m, H> {
                     if !self.ended && self.drained <= self.limits.drain {
                         return ConnectionStep::Shut;
                     }
-                    self.enter(Stage::Closed);
+                    self.stage.enter("no more input, or too much", Stage::Closed);
                 }
                 Stage::Closed => return ConnectionStep::Close,
             }
@@ -464,12 +454,12 @@ impl<'m, const H: usize> Connection<'m, H> {
         match self.input.find_head(&self.limits) {
             Ok(Some(facts)) => self.begin(facts),
             Ok(None) if self.ended || (self.closing && self.input.is_empty()) => {
-                self.enter(Stage::Closed);
+                self.stage.enter("no more input", Stage::Closed);
                 None
             }
             Ok(None) => Some(ConnectionStep::Read),
             Err(status) => {
-                self.enter(Stage::Refusing(status));
+                self.stage.enter("bad or too large", Stage::Refusing(status));
                 None
             }
         }
@@ -482,15 +472,19 @@ impl<'m, const H: usize> Connection<'m, H> {
         if self.closing {
             self.answer.close();
         }
-        self.enter(if facts.expects { Stage::Expect } else { Stage::Body });
-        facts.expects.then_some(ConnectionStep::Expect)
+        if !facts.expects {
+            self.stage.enter("the head has come", Stage::Body);
+            return None;
+        }
+        self.stage.enter("the head has come, and the client waits for leave", Stage::Expect);
+        Some(ConnectionStep::Expect)
     }
 
     /// Writes 100 (Continue), unless the request was answered. Returns `false` if there is no room yet.
     fn give_leave(&mut self) -> bool {
         let is_full = self.answer.is_owed() && self.answer.proceed() == Err(FullError::Now);
         if !is_full {
-            self.enter(Stage::Body);
+            self.stage.enter("leave was given, or there is an answer", Stage::Body);
         }
         !is_full
     }
@@ -501,22 +495,22 @@ impl<'m, const H: usize> Connection<'m, H> {
             if !self.answer.is_done() {
                 return Some(ConnectionStep::Answering);
             }
-            self.linger();
+            self.linger("answered by the head alone");
             return None;
         }
         match self.input.find_body(&self.limits) {
             Ok(true) => {
                 self.answer.unread = false;
-                self.enter(Stage::Request);
+                self.stage.enter("the body has come", Stage::Request);
                 None
             }
             Ok(false) if self.ended => {
-                self.enter(Stage::Closed);
+                self.stage.enter("no more input", Stage::Closed);
                 None
             }
             Ok(false) => Some(ConnectionStep::Read),
             Err(status) => {
-                self.enter(Stage::Refusing(status));
+                self.stage.enter("bad or too large", Stage::Refusing(status));
                 None
             }
         }
@@ -526,16 +520,18 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.waits = Waits::Nothing;
         match self.answer.closes() {
             // The client sends no more bytes, so a close cannot lose the answer.
-            true if self.ended || self.input.is_empty() => self.enter(Stage::Closed),
-            true => self.linger(),
-            false => self.enter(Stage::Head),
+            true if self.ended || self.input.is_empty() => {
+                self.stage.enter("answered for the last time", Stage::Closed);
+            }
+            true => self.linger("answered for the last time, and more may come"),
+            false => self.stage.enter("answered", Stage::Head),
         }
     }
 
     /// Drops all received bytes: no request is wanted any more.
-    fn linger(&mut self) {
+    fn linger(&mut self, cause: &str) {
         self.input.clear();
-        self.enter(Stage::Lingering);
+        self.stage.enter(cause, Stage::Lingering);
     }
 
     /// Answers an invalid request; the last answer of the connection.
@@ -552,7 +548,7 @@ impl<'m, const H: usize> Connection<'m, H> {
         match written {
             Err(FullError::Now) => return Some(ConnectionStep::Write),
             // The store is too small for any answer: close without one.
-            Ok(()) | Err(FullError::Never) => self.linger(),
+            Ok(()) | Err(FullError::Never) => self.linger("the refusal is written"),
         }
         None
     }
