@@ -122,7 +122,6 @@ pub fn sse(data: &[u8]) {
     if let (true, Ok(text)) = (is_whole, std::str::from_utf8(stream)) {
         assert_eq!(whole, model(text), "by the standard's algorithm");
     }
-    written(stream, size);
 }
 
 /// Reads a stream of text as the HTML standard says (section 9.2.6). Names count up to 32 bytes, ids up to 16.
@@ -163,24 +162,6 @@ fn model(stream: &str) -> Events {
         name.truncate(end);
     }
     (seen, last_id, retry)
-}
-
-/// Checks that a written event is read unchanged.
-fn written(bytes: &[u8], size: usize) {
-    use mcp_sansio::sink::LineSink;
-    use mcp_sansio_http::sse::{self, SseEvent};
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let (name, data) = text.split_at(text.floor_char_boundary(size % 33));
-    let mut out = LineSink::new(Vec::new());
-    let event = SseEvent::new().name(name).id("i-1").retry(size as u32).data(data);
-    event.put(&mut out).expect("a vector has room");
-    assert_eq!(out.pending().len(), event.len(), "a length is told before it is written");
-    sse::comment(text, &mut out).expect("a vector has room");
-    let (seen, last_id, retry) = events(out.pending(), data.len() + 2, 3);
-    let one_line = name.split(['\r', '\n', '\0']).next().unwrap_or_default();
-    let lines = data.replace("\r\n", "\n").replace('\r', "\n");
-    assert_eq!(seen, [(one_line.to_owned(), "i-1".to_owned(), lines.into_bytes())]);
-    assert_eq!((last_id.as_str(), retry), ("i-1", Some(size as u32)));
 }
 
 /// The name, id and data of each event, or the kept data of one that is too large; then the state at the end of

@@ -3,7 +3,7 @@
 //! - [`endpoint`]: a server of the MCP transport, without the bytes of HTTP. Mount it in any HTTP server.
 //! - [`http1`]: HTTP/1.1 for servers, over lent storage.
 //! - [`host`]: joins both: an endpoint serves a connection. Drivers are loops around it.
-//! - [`sse`]: server-sent events, read and written.
+//! - [`sse`]: reads server-sent events.
 //! - [`client`]: the transport of a client, for an engine and a driver.
 //!
 //! A server with one connection, over lent memory:
@@ -70,7 +70,6 @@ mod token;
 #[cfg(feature = "defmt")]
 const _: () = {
     const fn formats<T: defmt::Format>() {}
-    formats::<sse::SseEvent<'_>>();
     formats::<sse::SseItem<'_>>();
     formats::<http1::ConnectionStep>();
     formats::<http1::ExpireStatus>();

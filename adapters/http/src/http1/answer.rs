@@ -1,7 +1,7 @@
 //! Writes answers: a head, then one body, or an event stream that stays open.
 
 use mcp_sansio::memory::Store;
-use mcp_sansio::sink::{FullError, Mark, Sink};
+use mcp_sansio::sink::{FullError, Sink, copy};
 
 use super::head::HeadFacts;
 use super::status::Status;
@@ -14,12 +14,8 @@ type GiveFields<'f> = &'f dyn Fn(&mut dyn FnMut(&str, &str));
 
 /// Writes the answers of a connection, one after the other, into lent storage.
 ///
-/// An answer is one of three:
-///
-/// - a whole one: [`full`](ResponseBuffer::full);
-/// - one JSON message, through [`BodyOut`](super::BodyOut) or [`DraftOut`](super::DraftOut);
-/// - an event stream: [`stream`](ResponseBuffer::stream), then messages through [`EventOut`](super::EventOut) and other
-///   bytes through [`Sink`], then [`end_stream`](ResponseBuffer::end_stream).
+/// An answer is a whole one ([`full`](ResponseBuffer::full)), or an event stream: [`stream`](ResponseBuffer::stream), then its
+/// bytes through [`Sink`], then [`end_stream`](ResponseBuffer::end_stream).
 ///
 /// A function that returns [`FullError`] has written nothing. See [`Connection`](super::Connection) for an example.
 #[derive(Debug)]
@@ -32,14 +28,8 @@ pub struct ResponseBuffer<'m> {
     facts: HeadFacts,
     pub(super) phase: Phase,
     framing: Delimited,
-    /// The start of the answer, while no byte of it was sent: it can still be taken back.
-    began: Option<usize>,
-    /// The place of the ten digits for the length of the body.
-    length_at: usize,
-    body_at: usize,
     /// Start of the chunk that still grows.
     chunk: Option<usize>,
-    pub(super) held: bool,
     /// The request was not read to its end, so no other answer can follow.
     pub(super) unread: bool,
     /// Number of bytes sent since the last call of `take_moved`.
@@ -53,12 +43,8 @@ pub(super) enum Phase {
     Done,
     /// The head comes next.
     Owed,
-    /// One message is being written as a body.
-    Body,
     /// An event stream is open.
     Stream,
-    /// A body is written or being written; its head comes later.
-    Draft,
 }
 
 /// The framing of the body, for the peer.
@@ -71,17 +57,6 @@ enum Delimited {
     ByClose,
 }
 
-/// The kind of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
-    /// A body of this length.
-    Known(usize),
-    /// A body that is whole before it is sent.
-    Message,
-    /// A body that is sent while it is written.
-    Flow,
-}
-
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Lines of a head, with the end of the line before them.
 const NO_LINES: &[u8] = b"\r\n";
@@ -90,9 +65,7 @@ const EVENTS: &[u8] = b"\r\nContent-Type: text/event-stream\r\nCache-Control: no
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes reserved for the end of a chunk and for the last chunk.
 const TAIL: usize = 2 + LAST_CHUNK.len();
-/// Bytes left for a head that comes after its body. A longer head moves the body.
-const GAP: usize = 192;
-/// Digits of a length that is not known yet.
+/// Most digits of a length.
 const PLACES: usize = 10;
 
 impl<'m> ResponseBuffer<'m> {
@@ -105,11 +78,7 @@ impl<'m> ResponseBuffer<'m> {
             facts: HeadFacts::LAST,
             phase: Phase::Done,
             framing: Delimited::NoBody,
-            began: None,
-            length_at: 0,
-            body_at: 0,
             chunk: None,
-            held: false,
             unread: false,
             moved: 0,
         }
@@ -123,8 +92,6 @@ impl<'m> ResponseBuffer<'m> {
     pub(super) const fn owe(&mut self, facts: HeadFacts) {
         self.facts = facts;
         self.phase = Phase::Owed;
-        self.held = false;
-        self.began = None;
         self.unread = false;
     }
 
@@ -175,11 +142,10 @@ impl<'m> ResponseBuffer<'m> {
     }
 
     fn whole(&mut self, status: Status, lines: &[u8], fields: GiveFields<'_>, body: &[u8]) -> Result<(), FullError> {
-        let mark = self.mark();
-        self.head(status, lines, fields, Content::Known(body.len()))?;
+        let before = self.pending_len();
+        self.head(status, lines, fields, Some(body.len()))?;
         if self.framing == Delimited::ByLength && !self.append(body) {
-            self.roll_back(mark);
-            return Err(self.full_at(mark));
+            return Err(self.take_back(before));
         }
         self.phase = Phase::Done;
         Ok(())
@@ -196,74 +162,43 @@ impl<'m> ResponseBuffer<'m> {
 
     /// Does the same as [`stream`](ResponseBuffer::stream), with the headers that `fields` gives.
     pub(crate) fn stream_of(&mut self, fields: GiveFields<'_>) -> Result<(), FullError> {
-        self.begin_stream(Status::OK, EVENTS, fields)
-    }
-
-    /// Begins an event stream with only these headers and those of framing and connection.
-    ///
-    /// # Errors
-    /// As for [`stream`](ResponseBuffer::stream).
-    pub fn stream_with(&mut self, status: Status, fields: HeaderFields<'_>) -> Result<(), FullError> {
-        self.begin_stream(status, NO_LINES, &|give| give_all(fields, give))
-    }
-
-    fn begin_stream(&mut self, status: Status, lines: &[u8], fields: GiveFields<'_>) -> Result<(), FullError> {
-        self.head(status, lines, fields, Content::Flow)?;
+        self.head(Status::OK, EVENTS, fields, None)?;
         self.phase = if self.framing == Delimited::NoBody { Phase::Done } else { Phase::Stream };
         Ok(())
     }
 
     /// Ends an event stream, in room reserved for the end. Without a stream it does nothing.
     pub fn end_stream(&mut self) {
-        if self.phase == Phase::Stream {
-            self.end_flow();
+        if self.phase != Phase::Stream {
+            return;
         }
-    }
-
-    /// Begins a body of JSON.
-    pub(super) fn begin_body(
-        &mut self,
-        status: Status,
-        fields: HeaderFields<'_>,
-        flows: bool,
-    ) -> Result<(), FullError> {
-        let content = if flows { Content::Flow } else { Content::Message };
-        self.head(status, JSON, &|give| give_all(fields, give), content)?;
-        self.phase = Phase::Body;
-        Ok(())
-    }
-
-    /// Ends a body of JSON.
-    pub(super) fn end_body(&mut self) {
-        match self.framing {
-            Delimited::ByLength => self.write_length(),
-            _ => self.end_flow(),
+        self.end_chunk();
+        if self.framing == Delimited::ByChunks {
+            // The room for this was reserved.
+            let _ = self.append(LAST_CHUNK);
         }
         self.phase = Phase::Done;
     }
 
-    /// Returns the bytes to send, without a body whose length is not known yet.
+    /// Returns the bytes to send.
     pub fn pending(&mut self) -> &[u8] {
-        if self.is_flowing() {
-            self.end_chunk();
-        }
-        self.store.bytes().get(self.start..self.shown()).unwrap_or(&[])
+        self.end_chunk();
+        self.store.bytes().get(self.start..self.end).unwrap_or(&[])
     }
 
     /// Returns `true` if there are bytes to send.
     #[must_use]
-    pub fn has_pending(&self) -> bool {
-        self.shown() > self.start
+    pub const fn has_pending(&self) -> bool {
+        self.end > self.start
     }
 
     /// Reports that the first `n` pending bytes were sent, and drops them.
     pub fn sent(&mut self, n: usize) {
-        let start = self.start.saturating_add(n).min(self.shown());
-        self.moved = self.moved.saturating_add(start.saturating_sub(self.start));
-        self.start = start;
-        self.began = self.began.filter(|began| *began >= self.start && !self.is_done());
+        let n = n.min(self.pending_len());
+        self.moved = self.moved.saturating_add(n);
+        self.start += n;
         if self.start == self.end {
-            (self.start, self.end, self.chunk, self.began) = (0, 0, None, None);
+            (self.start, self.end, self.chunk) = (0, 0, None);
         }
     }
 
@@ -273,8 +208,8 @@ impl<'m> ResponseBuffer<'m> {
     }
 
     /// Returns the number of bytes to send.
-    pub(super) fn pending_len(&self) -> usize {
-        self.shown().saturating_sub(self.start)
+    pub(super) const fn pending_len(&self) -> usize {
+        self.end - self.start
     }
 
     /// Returns the current size of the store in bytes.
@@ -284,16 +219,14 @@ impl<'m> ResponseBuffer<'m> {
 
     /// Forgets the pending bytes.
     pub(super) const fn abandon(&mut self) {
-        (self.start, self.end, self.chunk, self.began) = (0, 0, None, None);
+        (self.start, self.end, self.chunk) = (0, 0, None);
         self.phase = Phase::Done;
     }
 
     /// Writes 100 (Continue).
     pub(super) fn proceed(&mut self) -> Result<(), FullError> {
-        if self.free() < CONTINUE.len() + TAIL || !self.append(CONTINUE) {
-            return Err(self.full_at(self.mark()));
-        }
-        Ok(())
+        let before = self.pending_len();
+        if self.free() < CONTINUE.len() + TAIL || !self.append(CONTINUE) { Err(self.take_back(before)) } else { Ok(()) }
     }
 
     /// Gives memory back to the allocator, if the store is empty.
@@ -301,7 +234,7 @@ impl<'m> ResponseBuffer<'m> {
     pub(super) fn release(&mut self) {
         if self.grows && self.start == self.end {
             self.store = Store::growing(self.store.limit());
-            (self.start, self.end, self.chunk, self.began) = (0, 0, None, None);
+            (self.start, self.end, self.chunk) = (0, 0, None);
         }
     }
 
@@ -310,234 +243,47 @@ impl<'m> ResponseBuffer<'m> {
         let _ = self.grows;
     }
 
-    /// Returns the room for the data of a message whose head takes `head` bytes, without framing.
-    pub(super) fn room_after(&self, head: usize) -> usize {
-        let chunk = if self.chunk.is_some() { 0 } else { self.chunk_head() };
-        self.free().saturating_sub(head.saturating_add(chunk + TAIL))
-    }
-
-    /// Returns the same with an empty store.
-    pub(super) fn capacity_after(&self, head: usize) -> usize {
-        self.store.limit().saturating_sub(head.saturating_add(self.chunk_head() + TAIL))
-    }
-
-    /// Returns the most bytes that the head of a body takes.
-    pub(super) fn body_head(fields: HeaderFields<'_>) -> usize {
-        let fields = fields.iter().map(|(name, value)| name.len() + value.len() + 4);
-        let line = "HTTP/1.1 200 \r\n".len() + Status::LONGEST;
-        let length = "Content-Length: ".len() + PLACES;
-        fields.fold(line + length + JSON.len() + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
-    }
-
-    /// Returns the current place, counted from the first byte that was not sent.
-    pub(super) const fn mark(&self) -> Mark {
-        Mark::new(self.end - self.start)
-    }
-
-    /// Takes back all bytes since `mark`.
-    pub(super) fn roll_back(&mut self, mark: Mark) {
-        self.end = self.end.min(self.start + mark.at());
-        self.chunk = self.chunk.filter(|chunk| *chunk < self.end);
-        if self.began.is_some_and(|began| self.end <= began) {
-            self.phase = Phase::Owed;
-            self.began = None;
-        }
-    }
-
-    /// Returns [`FullError::Never`] if no byte is pending: to wait cannot help then.
-    pub(super) const fn full_at(&self, mark: Mark) -> FullError {
-        if mark.at() == 0 { FullError::Never } else { FullError::Now }
+    /// Takes back all but the first `pending` bytes. Returns [`FullError::Never`] if no byte is pending: to wait cannot help
+    /// then.
+    const fn take_back(&mut self, pending: usize) -> FullError {
+        self.end = self.start + pending;
+        if pending == 0 { FullError::Never } else { FullError::Now }
     }
 
     fn free(&self) -> usize {
-        self.store.limit().saturating_sub(self.end - self.start)
+        self.store.limit().saturating_sub(self.pending_len())
     }
 
-    /// Returns `true` while a body waits for its end.
-    fn is_hidden(&self) -> bool {
-        self.phase == Phase::Draft || (self.phase == Phase::Body && !(self.held && self.framing != Delimited::ByLength))
-    }
-
-    /// Returns the end of the bytes that may be sent.
-    fn shown(&self) -> usize {
-        if self.is_hidden() { self.began.or(self.chunk).unwrap_or(self.end) } else { self.end }
-    }
-
-    /// Returns `true` if written bytes go out at once.
-    fn is_flowing(&self) -> bool {
-        self.phase == Phase::Stream || (self.phase == Phase::Body && self.held)
-    }
-
-    /// Writes a head, whole or not at all.
+    /// Writes a head, whole or not at all: `length` is that of a whole body.
     fn head(
         &mut self,
         status: Status,
         lines: &[u8],
         fields: GiveFields<'_>,
-        content: Content,
+        length: Option<usize>,
     ) -> Result<(), FullError> {
         if self.phase != Phase::Owed {
             return Err(FullError::Never);
         }
-        let mark = self.mark();
-        let plan = self.plan(status, lines, fields, content);
-        if !self.write_head(&plan) || self.free() < TAIL {
-            self.end = self.start + mark.at();
-            return Err(self.full_at(mark));
-        }
-        (self.framing, self.facts.close) = (plan.framing, plan.close);
-        self.body_at = self.end;
-        self.began = Some(self.start + mark.at());
-        Ok(())
-    }
-
-    fn plan<'p>(&self, status: Status, lines: &'p [u8], fields: GiveFields<'p>, content: Content) -> Plan<'p> {
-        let framing = self.delimit(status, content);
-        let close = self.closes() || framing == Delimited::ByClose;
-        Plan { status, lines, fields, content, framing, close, http10: self.facts.http10 }
-    }
-
-    /// Begins a body whose head comes later.
-    pub(super) fn begin_draft(&mut self) -> Result<(), FullError> {
-        if self.phase != Phase::Owed {
-            return Err(FullError::Never);
-        }
-        let mark = self.mark();
-        if self.free() < GAP + TAIL || !self.append(&[b' '; GAP]) {
-            return Err(self.full_at(mark));
-        }
-        self.phase = Phase::Draft;
-        self.framing = Delimited::ByLength;
-        self.body_at = self.end;
-        self.began = Some(self.start + mark.at());
-        Ok(())
-    }
-
-    /// Writes the head before the body from [`DraftOut`](super::DraftOut), or answers without a body if there is
-    /// none.
-    ///
-    /// # Errors
-    /// [`FullError`] if there is no room for a head that is larger than expected; the body stays. [`FullError::Never`] if
-    /// no request waits for an answer.
-    pub fn finish(&mut self, status: Status, fields: HeaderFields<'_>) -> Result<(), FullError> {
-        let (Phase::Draft, Some(began)) = (self.phase, self.began) else { return self.full(status, fields, b"") };
-        let length = self.end.saturating_sub(self.body_at);
-        let fields: GiveFields<'_> = &|give| give_all(fields, give);
-        let plan = self.plan(status, NO_LINES, fields, Content::Known(length));
-        let mut head = 0;
-        lay_head(&plan, &mut |parts| {
-            head += parts.iter().map(|part| part.len()).sum::<usize>();
-            true
-        });
-        let gap = self.body_at - began;
-        if head > gap && !self.widen(head - gap) {
-            return Err(FullError::Now);
-        }
-        // Compacting may have moved the answer.
-        let began = self.began.unwrap_or(began);
-        let end = core::mem::replace(&mut self.end, self.body_at.saturating_sub(head));
-        let head_at = self.end;
-        lay_head(&plan, &mut |parts| self.append_all(parts));
-        self.end = if plan.framing == Delimited::NoBody { self.body_at } else { end };
-        if began == self.start {
-            (self.start, self.began) = (head_at, Some(head_at));
-        } else if head_at > began && self.end <= self.store.bytes().len() {
-            self.store.bytes_mut().copy_within(head_at..self.end, began);
-            self.end -= head_at - began;
-        }
-        self.facts.close = plan.close;
-        self.phase = Phase::Done;
-        Ok(())
-    }
-
-    /// Moves a drafted body to the right.
-    fn widen(&mut self, by: usize) -> bool {
-        if !self.make_room(by) {
-            return false;
-        }
-        let (body, end) = (self.body_at, self.end);
-        if body > end || end + by > self.store.bytes().len() {
-            return false;
-        }
-        self.store.bytes_mut().copy_within(body..end, body + by);
-        (self.body_at, self.end) = (body + by, end + by);
-        true
-    }
-
-    /// Returns the room for a body whose head comes later.
-    pub(super) fn room_for_draft(&self) -> usize {
-        let used = if self.phase == Phase::Draft { 0 } else { GAP };
-        self.free().saturating_sub(used + TAIL)
-    }
-
-    /// Returns the same with an empty store.
-    pub(super) fn capacity_for_draft(&self) -> usize {
-        self.store.limit().saturating_sub(GAP + TAIL)
-    }
-
-    fn delimit(&self, status: Status, content: Content) -> Delimited {
-        match content {
+        let before = self.pending_len();
+        let framing = match length {
             _ if self.facts.head || status.is_bodiless() => Delimited::NoBody,
-            Content::Flow if self.facts.http10 => Delimited::ByClose,
-            Content::Flow => Delimited::ByChunks,
-            Content::Known(_) | Content::Message => Delimited::ByLength,
+            None if self.facts.http10 => Delimited::ByClose,
+            None => Delimited::ByChunks,
+            Some(_) => Delimited::ByLength,
+        };
+        let close = self.closes() || framing == Delimited::ByClose;
+        let plan = Plan { status, lines, fields, length, framing, close, http10: self.facts.http10 };
+        if !lay_head(&plan, &mut |parts| self.append_all(parts)) || self.free() < TAIL {
+            return Err(self.take_back(before));
         }
-    }
-
-    fn write_head(&mut self, plan: &Plan<'_>) -> bool {
-        let mut begun = false;
-        lay_head(plan, &mut |parts| {
-            let put = self.append_all(parts);
-            if !begun {
-                self.length_at = self.end.saturating_sub(plan.lines.len() + PLACES);
-                begun = true;
-            }
-            put
-        })
-    }
-
-    /// Writes the length into its place and closes the gap. If all bytes before it are of this answer and none
-    /// was sent, they move right, else the bytes after it move left.
-    fn write_length(&mut self) {
-        let mut places = [b' '; PLACES];
-        let length_at = self.length_at;
-        let digits = decimal(self.end.saturating_sub(self.body_at), &mut places);
-        let spare = PLACES - digits.len();
-        let (start, end, began) = (self.start, self.end, self.began);
-        let bytes = self.store.bytes_mut();
-        let after = length_at + PLACES;
-        if after > end || end > bytes.len() || start > length_at {
-            return;
-        }
-        if began == Some(start) {
-            bytes.copy_within(start..length_at, start + spare);
-            copy(bytes.get_mut(length_at + spare..).unwrap_or(&mut []), digits);
-            self.start += spare;
-            self.began = Some(self.start);
-        } else {
-            copy(bytes.get_mut(length_at..).unwrap_or(&mut []), digits);
-            bytes.copy_within(after..end, length_at + digits.len());
-            self.end -= spare;
-        }
-    }
-
-    /// Ends a body that was sent while it was written.
-    fn end_flow(&mut self) {
-        self.end_chunk();
-        if self.framing == Delimited::ByChunks {
-            // The room for this was reserved.
-            let _ = self.append(LAST_CHUNK);
-        }
-        self.phase = Phase::Done;
+        (self.framing, self.facts.close) = (framing, close);
+        Ok(())
     }
 
     /// Returns the digits of a chunk's size. Four are enough for a store of 64 KiB.
     fn chunk_digits(&self) -> usize {
         if self.store.limit() <= 0xffff { 4 } else { 8 }
-    }
-
-    fn chunk_head(&self) -> usize {
-        self.chunk_digits() + 2
     }
 
     /// Leaves room for the size of a chunk.
@@ -616,21 +362,17 @@ impl<'m> ResponseBuffer<'m> {
         }
         bytes.copy_within(start..end, 0);
         (self.start, self.end) = (0, end - start);
-        self.length_at = self.length_at.saturating_sub(start);
-        self.body_at = self.body_at.saturating_sub(start);
-        self.began = self.began.map(|at| at.saturating_sub(start));
         self.chunk = self.chunk.map(|at| at.saturating_sub(start));
     }
 }
 
-/// Appends bytes to an open event stream, or to a body.
+/// Appends bytes to an open event stream.
 impl Sink for ResponseBuffer<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        match self.phase {
-            Phase::Done | Phase::Owed => return Err(FullError::Never),
-            Phase::Body | Phase::Stream | Phase::Draft => {}
+        if self.phase != Phase::Stream {
+            return Err(FullError::Never);
         }
-        if bytes.is_empty() || self.framing == Delimited::NoBody {
+        if bytes.is_empty() {
             return Ok(());
         }
         if self.room() < bytes.len() {
@@ -643,11 +385,11 @@ impl Sink for ResponseBuffer<'_> {
     }
 
     fn room(&self) -> usize {
-        match self.phase {
-            Phase::Done | Phase::Owed => 0,
-            Phase::Body | Phase::Stream => self.room_after(0),
-            Phase::Draft => self.room_for_draft(),
+        if self.phase != Phase::Stream {
+            return 0;
         }
+        let chunk = if self.chunk.is_some() { 0 } else { self.chunk_digits() + 2 };
+        self.free().saturating_sub(chunk + TAIL)
     }
 }
 
@@ -657,21 +399,21 @@ struct Plan<'p> {
     /// The end of the line before, and headers that are already lines.
     lines: &'p [u8],
     fields: GiveFields<'p>,
-    content: Content,
+    /// The length of the body, if it is whole.
+    length: Option<usize>,
     framing: Delimited,
     close: bool,
     http10: bool,
 }
 
-/// Gives a head to `put`, in pieces. The first piece ends with the line of the length and the `lines`.
+/// Gives a head to `put`, in pieces.
 fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
     let (status, mut places, mut line) = (plan.status, [b' '; PLACES], Status::UNNAMED);
     let start = status.start().map_or_else(|| status.unnamed_start(&mut line), str::as_bytes);
-    let (end, value): (&[u8], &[u8]) = match (plan.framing, plan.content) {
-        (_, Content::Known(length)) if !status.is_bodiless() => (Status::LENGTH, decimal(length, &mut places)),
-        (Delimited::ByLength, _) => (Status::LENGTH, &places),
+    let (end, value): (&[u8], &[u8]) = match (plan.framing, plan.length) {
+        (_, Some(length)) if !status.is_bodiless() => (Status::LENGTH, decimal(length, &mut places)),
         (Delimited::ByChunks, _) => (b"", b"\r\nTransfer-Encoding: chunked"),
-        (Delimited::ByClose | Delimited::NoBody, _) => (b"", b""),
+        _ => (b"", b""),
     };
     // Most answers have a length, so it is a part of the start.
     let start = if end.is_empty() { start.strip_suffix(Status::LENGTH).unwrap_or(start) } else { start };
@@ -716,13 +458,6 @@ fn decimal(mut value: usize, digits: &mut [u8; PLACES]) -> &[u8] {
         }
     }
     digits.get(PLACES - used..).unwrap_or(&[])
-}
-
-/// Copies without a length check that could panic.
-fn copy(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
 }
 
 #[cfg(all(test, feature = "alloc"))]

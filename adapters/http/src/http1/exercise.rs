@@ -1,8 +1,8 @@
 //! Runs a connection for the fuzz target and the tests: any input, cut at any places, has the same outcome.
 
-use mcp_sansio::sink::{MessageHead, Out, Sink};
+use mcp_sansio::sink::Sink;
 
-use super::{BodyOut, Connection, ConnectionLimits, ConnectionStep, Status};
+use super::{Connection, ConnectionLimits, ConnectionStep, Status};
 
 /// Feeds `input` through a connection with stores of these sizes (at most 4096 each), in pieces as long as `cuts`
 /// says, repeated. Reports each event to `note`. The path of a request says how to answer it.
@@ -109,16 +109,7 @@ fn answer(connection: &mut Connection<'_, 8>, note: &mut dyn FnMut(&[u8])) {
             answer.end_stream();
             put
         }),
-        "/json" | "/windows" => {
-            let kind = if request.head.path() == "/json" { MessageHead::Result } else { MessageHead::Streamed };
-            let mut out = BodyOut::new(answer, &|_| Status::OK, &[]);
-            let begun = out.begin(kind);
-            if begun.is_ok() {
-                let _ = out.put(b"{\"a\":").and_then(|()| out.put(b"1}"));
-                out.end();
-            }
-            begun
-        }
+        "/json" => answer.json(Status::OK, &|_| {}, b"{\"a\":1}"),
         _ => answer.full(Status::ACCEPTED, &[], b""),
     };
     if done.is_err() && answer.is_owed() {

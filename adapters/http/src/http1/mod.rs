@@ -1,7 +1,6 @@
 //! HTTP/1.1 for servers: parses requests and writes responses, over storage that the caller lends.
 //!
-//! A [`Connection`] does no I/O and reads no clock. A response has one body, written whole or through [`BodyOut`]
-//! or [`DraftOut`], or is an event stream, whose messages go through [`EventOut`].
+//! A [`Connection`] does no I/O and reads no clock. A response has one body, or is an event stream.
 
 mod answer;
 pub(crate) mod chunked;
@@ -12,7 +11,6 @@ pub(crate) mod head;
 mod input;
 mod kept;
 mod limits;
-mod out;
 mod scan;
 mod status;
 #[cfg(test)]
@@ -23,5 +21,4 @@ pub use answer::{HeaderFields, ResponseBuffer};
 pub use conn::{Connection, ConnectionStep, ExpireStatus, HttpRequest};
 pub use head::{HttpHead, HttpVersion};
 pub use limits::ConnectionLimits;
-pub use out::{BodyOut, DraftOut, EventOut};
 pub use status::Status;

@@ -64,9 +64,6 @@ statuses! {
 }
 
 impl Status {
-    /// The length of the longest [`reason`](Status::reason).
-    pub(crate) const LONGEST: usize = 31;
-
     /// Returns `true` if an answer with this status never has a body.
     #[must_use]
     pub const fn is_bodiless(self) -> bool {

@@ -146,7 +146,7 @@ fn a_peer_that_reads_nothing_is_let_go() {
     connection.answer().stream(&[]).unwrap();
     connection.consume();
     assert_eq!(connection.step(0), ConnectionStep::Answering);
-    sse::comment("", connection.answer()).unwrap();
+    connection.answer().put(b": \n\n").unwrap();
     assert_eq!(connection.step(10_000), ConnectionStep::Answering);
     assert_eq!(connection.next_deadline(), Some(30_000));
     assert_eq!(connection.expire(30_000), ExpireStatus::Close);

@@ -26,11 +26,10 @@ use std::{format, vec};
 
 use super::exercise::run;
 use super::*;
-use crate::sse::{self, SseEvent};
 use mcp_sansio::FullError;
 #[cfg(feature = "alloc")]
 use mcp_sansio::memory::Store;
-use mcp_sansio::sink::{Mark, MessageHead, Out, RequestInfo, Sink, whole};
+use mcp_sansio::sink::Sink;
 
 const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT.line(64).head(256).body(32).drain(64);
 

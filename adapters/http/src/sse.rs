@@ -1,4 +1,5 @@
-//! Reads server-sent events.
+//! Server-sent events: the format of a `text/event-stream`. See
+//! [transports](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http).
 
 use core::fmt;
 
