@@ -30,7 +30,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "adapters/http/src",
         &[
-            &["names", "param_headers", "seal", "sse", "token"],
+            &["names", "options", "param_headers", "seal", "sse", "token"],
             &["endpoint"],
             &["http1"],
             &["client", "host"],

@@ -61,7 +61,7 @@ pub(crate) fn look(rounds: u32) -> Vec<String> {
 
 /// Returns times of connections for a near server.
 fn config() -> blocking::HttpClientConfig {
-    blocking::HttpClientConfig::DEFAULT.retry_times(1, 5).tries(2)
+    blocking::HttpClientConfig::DEFAULT.retry_time(1).retry_most(5).tries(2)
 }
 
 /// A client of a random revision, some requests, and the end. Returns how many were answered.

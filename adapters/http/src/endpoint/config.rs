@@ -3,6 +3,8 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 
+use crate::options::options;
+
 /// The use of event streams for results that may also be a JSON body. A result after progress, log messages or
 /// requests to the client, and a result that was put off, always are events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,219 +18,83 @@ pub enum StreamPolicy {
     Preferred,
 }
 
-/// Options of an [`Endpoint`](super::Endpoint). The defaults suit a server for the same machine.
-///
-/// ```
-/// use mcp_sansio_http::endpoint::EndpointConfig;
-/// use mcp_sansio_http::mcp_sansio::json::Raw;
-///
-/// const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT
-///     .hosts(&["board.local"])
-///     .session_idle(600_000)
-///     .resource_metadata(Raw::constant(r#"{"resource":"https://board.local/mcp"}"#));
-/// assert_eq!((CONFIG.path, CONFIG.session_idle), ("/mcp", 600_000));
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct EndpointConfig<'c> {
-    /// The path of Streamable HTTP. Each path is served with and without a slash at its end. Default: `/mcp`.
-    pub path: &'c str,
-    /// The path at which clients of 2024-11-05 open their stream; they may also use `path`. Default: `/sse`.
-    pub old_path: &'c str,
-    /// The path to which clients of 2024-11-05 post. Default: `/messages`.
-    pub post_path: &'c str,
-    /// Hosts without port that `Host` and `Origin` may name besides the names of this machine. Other hosts get
-    /// 403: otherwise a foreign web page could reach a server on this machine (DNS rebinding). Default: none.
-    pub hosts: &'c [&'c str],
-    /// `true`: allows any address in `Host`, like `192.168.1.7` or `[fe80::1]`. For devices that do not know
-    /// their address in advance. This gives a foreign web page nothing: to pass for the server's own page it
-    /// needs a name that points at the server, and `hosts` still checks `Origin`. Default: `false`.
-    pub ip_hosts: bool,
-    /// `true`: allows any `Host` and `Origin`, for servers behind a proxy that checks them. Default: `false`.
-    pub any_host: bool,
-    /// `true`: pages of allowed origins may read responses (CORS). Default: `false`.
-    pub cors: bool,
-    /// `true`: serves the revisions with sessions, if the service has one of them. `false`: `GET` and `DELETE`
-    /// get 405, `Mcp-Session-Id` is ignored, and the paths of 2024-11-05 get 404. Default: `true`.
-    pub legacy: bool,
-    /// The use of event streams for results. Default: [`StreamPolicy::Needed`].
-    pub streams: StreamPolicy,
-    /// Milliseconds that a session lasts without a request. Default: one hour.
-    pub session_idle: Millis,
-    /// Milliseconds without a request after which a session may be ended for a new one, if there is no room. Only
-    /// sessions without stream and request in flight are ended: first one that sent nothing after `initialize`,
-    /// at any age, then the one that has been idle longest. Its client gets 404 and opens another session. 0 ends
-    /// none. Default: one minute.
-    pub session_rest: Millis,
-    /// Number of sessions of one principal. For one more, one of its own is ended as for `session_rest`, or the
-    /// request gets 503. Clients without a principal cannot be distinguished: for them only the total and
-    /// `session_rest` count. Default: 1,000.
-    pub session_share: usize,
-    /// Number of requests in flight of one session, or of one principal with all its sessions: answers that were
-    /// put off, that wait for the client, or that go out in windows. At most three quarters of the endpoint's
-    /// places. One more gets 503, unless it is answered at once. Requests of 2026-07-28 without a principal
-    /// cannot be distinguished: together they may have all but one share. Default: 64.
-    pub request_share: usize,
-    /// Places for requests in flight that are reserved for requests answered at once. One is enough, since these
-    /// are answered one after the other. If no other place is free, requests whose client is gone are given up:
-    /// first the one whose client has been gone longest. Default: 1.
-    pub quick_places: usize,
-    /// Milliseconds that an answer is kept for a client that is away, and that a request to it stays open.
-    /// Default: one minute.
-    pub resume_within: Millis,
-    /// Milliseconds without an event after which a stream sends a comment; 0 for never. Default: 15 seconds.
-    pub keep_alive: Millis,
-    /// Milliseconds after which a client whose connection was closed should come back (`retry`). Default: 1
-    /// second.
-    pub retry: u32,
-    /// Largest number of bytes that one [`pull`](super::Endpoint::pull) writes, before other streams have a turn.
-    /// At least 1,024: a smaller value counts as that. Default: 64 KiB.
-    pub turn: usize,
-    /// The metadata of the protected resource (RFC 9728), a JSON object, served at the well-known paths. Default:
-    /// none.
-    pub resource_metadata: Option<Raw<'c>>,
-}
-
-impl EndpointConfig<'static> {
-    /// The defaults: `/mcp` on this machine.
-    pub const DEFAULT: EndpointConfig<'static> = EndpointConfig {
-        path: "/mcp",
-        old_path: "/sse",
-        post_path: "/messages",
-        hosts: &[],
-        ip_hosts: false,
-        any_host: false,
-        cors: false,
-        legacy: true,
-        streams: StreamPolicy::Needed,
-        session_idle: 3_600_000,
-        session_rest: 60_000,
-        session_share: 1_000,
-        request_share: 64,
-        quick_places: 1,
-        resume_within: 60_000,
-        keep_alive: 15_000,
-        retry: 1_000,
-        turn: 64 * 1024,
-        resource_metadata: None,
-    };
-}
-
-impl Default for EndpointConfig<'static> {
-    fn default() -> Self {
-        EndpointConfig::DEFAULT
+options! {
+    /// Options of an [`Endpoint`](super::Endpoint). The defaults suit a server for the same machine.
+    ///
+    /// ```
+    /// use mcp_sansio_http::endpoint::EndpointConfig;
+    /// use mcp_sansio_http::mcp_sansio::json::Raw;
+    ///
+    /// const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT
+    ///     .hosts(&["board.local"])
+    ///     .session_idle(600_000)
+    ///     .resource_metadata(Raw::constant(r#"{"resource":"https://board.local/mcp"}"#));
+    /// assert_eq!((CONFIG.path, CONFIG.session_idle), ("/mcp", 600_000));
+    /// ```
+    #[derive(Clone, Copy, Debug)]
+    pub struct EndpointConfig<'c> {
+        /// The path of Streamable HTTP. Each path is served with and without a slash at its end. Default: `/mcp`.
+        path: &'c str = "/mcp",
+        /// The path at which clients of 2024-11-05 open their stream; they may also use `path`. Default: `/sse`.
+        old_path: &'c str = "/sse",
+        /// The path to which clients of 2024-11-05 post. Default: `/messages`.
+        post_path: &'c str = "/messages",
+        /// Hosts without port that `Host` and `Origin` may name besides the names of this machine. Other hosts get
+        /// 403: otherwise a foreign web page could reach a server on this machine (DNS rebinding). Default: none.
+        hosts: &'c [&'c str] = &[],
+        /// `true`: allows any address in `Host`, like `192.168.1.7` or `[fe80::1]`. For devices that do not know
+        /// their address in advance. This gives a foreign web page nothing: to pass for the server's own page it
+        /// needs a name that points at the server, and `hosts` still checks `Origin`. Default: `false`.
+        ip_hosts: bool = false,
+        /// `true`: allows any `Host` and `Origin`, for servers behind a proxy that checks them. Default: `false`.
+        any_host: bool = false,
+        /// `true`: pages of allowed origins may read responses (CORS). Default: `false`.
+        cors: bool = false,
+        /// `true`: serves the revisions with sessions, if the service has one of them. `false`: `GET` and `DELETE`
+        /// get 405, `Mcp-Session-Id` is ignored, and the paths of 2024-11-05 get 404. Default: `true`.
+        legacy: bool = true,
+        /// The use of event streams for results. Default: [`StreamPolicy::Needed`].
+        streams: StreamPolicy = StreamPolicy::Needed,
+        /// Milliseconds that a session lasts without a request. Default: one hour.
+        session_idle: Millis = 3_600_000,
+        /// Milliseconds without a request after which a session may be ended for a new one, if there is no room. Only
+        /// sessions without stream and request in flight are ended: first one that sent nothing after `initialize`,
+        /// at any age, then the one that has been idle longest. Its client gets 404 and opens another session. 0 ends
+        /// none. Default: one minute.
+        session_rest: Millis = 60_000,
+        /// Number of sessions of one principal. For one more, one of its own is ended as for `session_rest`, or the
+        /// request gets 503. Clients without a principal cannot be distinguished: for them only the total and
+        /// `session_rest` count. Default: 1,000.
+        session_share: usize = 1_000,
+        /// Number of requests in flight of one session, or of one principal with all its sessions: answers that were
+        /// put off, that wait for the client, or that go out in windows. At most three quarters of the endpoint's
+        /// places. One more gets 503, unless it is answered at once. Requests of 2026-07-28 without a principal
+        /// cannot be distinguished: together they may have all but one share. Default: 64.
+        request_share: usize = 64,
+        /// Places for requests in flight that are reserved for requests answered at once. One is enough, since these
+        /// are answered one after the other. If no other place is free, requests whose client is gone are given up:
+        /// first the one whose client has been gone longest. Default: 1.
+        quick_places: usize = 1,
+        /// Milliseconds that an answer is kept for a client that is away, and that a request to it stays open.
+        /// Default: one minute.
+        resume_within: Millis = 60_000,
+        /// Milliseconds without an event after which a stream sends a comment; 0 for never. Default: 15 seconds.
+        keep_alive: Millis = 15_000,
+        /// Milliseconds after which a client whose connection was closed should come back (`retry`). Default: 1
+        /// second.
+        retry: u32 = 1_000,
+        /// Largest number of bytes that one [`pull`](super::Endpoint::pull) writes, before other streams have a turn.
+        /// At least 1,024: a smaller value counts as that. Default: 64 KiB.
+        turn: usize = 64 * 1024,
+    }
+    by hand {
+        /// The metadata of the protected resource (RFC 9728), a JSON object, served at the well-known paths. Default:
+        /// none.
+        resource_metadata: Option<Raw<'c>> = None,
     }
 }
 
 impl<'c> EndpointConfig<'c> {
-    /// Sets the path of Streamable HTTP.
-    #[must_use]
-    pub const fn path(self, path: &'c str) -> Self {
-        EndpointConfig { path, ..self }
-    }
-
-    /// Sets the path at which clients of 2024-11-05 open their stream.
-    #[must_use]
-    pub const fn old_path(self, path: &'c str) -> Self {
-        EndpointConfig { old_path: path, ..self }
-    }
-
-    /// Sets the path to which clients of 2024-11-05 post.
-    #[must_use]
-    pub const fn post_path(self, path: &'c str) -> Self {
-        EndpointConfig { post_path: path, ..self }
-    }
-
-    /// Sets the hosts that are allowed besides the names of this machine, without ports.
-    #[must_use]
-    pub const fn hosts(self, hosts: &'c [&'c str]) -> Self {
-        EndpointConfig { hosts, ..self }
-    }
-
-    /// Sets whether any address is allowed in `Host`; see [`ip_hosts`](EndpointConfig::ip_hosts).
-    #[must_use]
-    pub const fn ip_hosts(self, yes: bool) -> Self {
-        EndpointConfig { ip_hosts: yes, ..self }
-    }
-
-    /// Sets whether any `Host` and `Origin` is allowed.
-    #[must_use]
-    pub const fn any_host(self, yes: bool) -> Self {
-        EndpointConfig { any_host: yes, ..self }
-    }
-
-    /// Sets whether pages of allowed origins may read responses.
-    #[must_use]
-    pub const fn cors(self, yes: bool) -> Self {
-        EndpointConfig { cors: yes, ..self }
-    }
-
-    /// Sets whether the revisions with sessions are served.
-    #[must_use]
-    pub const fn legacy(self, yes: bool) -> Self {
-        EndpointConfig { legacy: yes, ..self }
-    }
-
-    /// Sets the use of event streams for results.
-    #[must_use]
-    pub const fn streams(self, streams: StreamPolicy) -> Self {
-        EndpointConfig { streams, ..self }
-    }
-
-    /// Sets the milliseconds that a session lasts without a request.
-    #[must_use]
-    pub const fn session_idle(self, millis: Millis) -> Self {
-        EndpointConfig { session_idle: millis, ..self }
-    }
-
-    /// Sets the milliseconds after which a session may be ended for a new one; 0 ends none.
-    #[must_use]
-    pub const fn session_rest(self, millis: Millis) -> Self {
-        EndpointConfig { session_rest: millis, ..self }
-    }
-
-    /// Sets the number of sessions of one principal.
-    #[must_use]
-    pub const fn session_share(self, sessions: usize) -> Self {
-        EndpointConfig { session_share: sessions, ..self }
-    }
-
-    /// Sets the number of requests in flight of one session, or of one principal.
-    #[must_use]
-    pub const fn request_share(self, requests: usize) -> Self {
-        EndpointConfig { request_share: requests, ..self }
-    }
-
-    /// Sets the number of places reserved for requests answered at once.
-    #[must_use]
-    pub const fn quick_places(self, places: usize) -> Self {
-        EndpointConfig { quick_places: places, ..self }
-    }
-
-    /// Sets the milliseconds that an answer is kept for a client that is away.
-    #[must_use]
-    pub const fn resume_within(self, millis: Millis) -> Self {
-        EndpointConfig { resume_within: millis, ..self }
-    }
-
-    /// Sets the milliseconds without an event after which a stream sends a comment; 0 for never.
-    #[must_use]
-    pub const fn keep_alive(self, millis: Millis) -> Self {
-        EndpointConfig { keep_alive: millis, ..self }
-    }
-
-    /// Sets the milliseconds after which clients should come back.
-    #[must_use]
-    pub const fn retry(self, millis: u32) -> Self {
-        EndpointConfig { retry: millis, ..self }
-    }
-
-    /// Sets the bytes that a stream may write in a turn; see [`turn`](EndpointConfig::turn).
-    #[must_use]
-    pub const fn turn(self, bytes: usize) -> Self {
-        EndpointConfig { turn: bytes, ..self }
-    }
-
     /// Sets the metadata of the protected resource (RFC 9728).
     #[must_use]
     pub const fn resource_metadata(self, metadata: Raw<'c>) -> Self {

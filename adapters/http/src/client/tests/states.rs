@@ -52,7 +52,7 @@ fn converse(dice: &mut Dice) {
     let transport = [TransportKind::Detect, TransportKind::Streamable, TransportKind::Sse][dice.below(3)];
     let mut remote = HttpTransport::growing(
         "http://h/mcp",
-        HttpClientConfig::DEFAULT.transport(transport).retry_times(1, 30_000),
+        HttpClientConfig::DEFAULT.transport(transport).retry_time(1).retry_most(30_000),
         4,
     )
     .unwrap();
