@@ -85,9 +85,7 @@ impl HmacSeal {
 /// The key is half a block, so HMAC needs no hash of it.
 fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     let mut block = [0; 64];
-    for (place, byte) in block.iter_mut().zip(key) {
-        *place = *byte;
-    }
+    mcp_sansio::sink::copy(&mut block, key);
     <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into())
 }
 

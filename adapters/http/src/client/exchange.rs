@@ -6,7 +6,7 @@ use crate::sse::{SseDecoder, SseItem};
 use mcp_sansio::machine;
 use mcp_sansio::memory::Store;
 use mcp_sansio::rpc::Envelope;
-use mcp_sansio::sink::{FullError, MessageHead, Sink};
+use mcp_sansio::sink::{FullError, MessageHead, Sink, copy};
 use mcp_sansio::time::{Millis, jittered};
 
 use super::config::TransportKind;
@@ -1161,9 +1161,7 @@ fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8]) -> usize {
     }
     let place = store.bytes_mut().get_mut(*used..).unwrap_or(&mut []);
     let n = place.len().min(bytes.len());
-    for (to, from) in place.iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    copy(place, bytes);
     *used += n;
     n
 }

@@ -507,9 +507,7 @@ fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8], most: usize) ->
         return false;
     }
     let place = store.bytes_mut().get_mut(*used..end).unwrap_or(&mut []);
-    for (to, from) in place.iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    mcp_sansio::sink::copy(place, bytes);
     *used = end;
     true
 }

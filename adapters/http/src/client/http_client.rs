@@ -8,7 +8,7 @@ use mcp_sansio::memory::records::Records;
 use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, copy};
 
 use super::origin::Sse;
 use super::origin::check_header;
@@ -592,9 +592,7 @@ impl<'m> HttpClient<'m> {
 fn keep_all(store: &mut Store<'_>, mut at: usize, parts: &[&str]) -> Option<usize> {
     for part in parts {
         let end = at.checked_add(part.len()).filter(|end| store.reach(*end))?;
-        for (to, from) in store.bytes_mut().get_mut(at..end)?.iter_mut().zip(part.bytes()) {
-            *to = from;
-        }
+        copy(store.bytes_mut().get_mut(at..end)?, part.as_bytes());
         at = end;
     }
     Some(at)
@@ -605,9 +603,7 @@ fn keep(store: &mut Store<'_>, bytes: &[u8]) -> Option<usize> {
     if !store.reach(bytes.len()) {
         return None;
     }
-    for (to, from) in store.bytes_mut().iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    copy(store.bytes_mut(), bytes);
     Some(bytes.len())
 }
 
@@ -648,9 +644,7 @@ impl<const N: usize> Text<N> {
 
     fn add(&mut self, text: &str) {
         let place = self.bytes.get_mut(self.len..).unwrap_or(&mut []);
-        for (to, from) in place.iter_mut().zip(text.as_bytes()) {
-            *to = *from;
-        }
+        copy(place, text.as_bytes());
         self.len = self.len.saturating_add(text.len()).min(N);
     }
 

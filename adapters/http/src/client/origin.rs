@@ -323,9 +323,7 @@ fn owner(slot: usize) -> u32 {
 /// Copies a text, so that the store it is in can change.
 pub(super) fn copied<'b>(text: &str, bytes: &'b mut [u8; LONGEST]) -> Result<&'b str, Astray> {
     let place = bytes.get_mut(..text.len()).ok_or(Astray::Room)?;
-    for (to, from) in place.iter_mut().zip(text.bytes()) {
-        *to = from;
-    }
+    mcp_sansio::sink::copy(place, text.as_bytes());
     core::str::from_utf8(place).map_err(|_| Astray::Room)
 }
 

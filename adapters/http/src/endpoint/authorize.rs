@@ -114,57 +114,23 @@ impl fmt::Debug for MessageAccess<'_> {
     }
 }
 
-/// The client of an admitted request.
-pub(crate) enum Judged<'r> {
-    /// The application lends the name.
-    Lent(Option<&'r str>),
-    Owned(Grant),
-}
-
-impl<'r> Judged<'r> {
-    pub(crate) const fn of(principal: Option<&'r str>) -> Self {
-        Judged::Lent(principal)
-    }
-
-    pub(crate) fn principal(&self) -> Option<&str> {
-        match self {
-            Judged::Lent(principal) => *principal,
-            Judged::Owned(grant) => grant.principal.name(),
-        }
-    }
-
-    pub(crate) fn admission(&self) -> Admission {
-        match self {
-            Judged::Lent(principal) => {
-                Admission { principal: Principal::new(*principal), scopes: 0, headers: ExtraHeaders::EMPTY }
-            }
-            Judged::Owned(Grant { principal, scopes, headers }) => {
-                Admission { principal: *principal, scopes: *scopes, headers: *headers }
-            }
-        }
-    }
-
+impl Admission {
+    /// Adds the headers of the grant.
     pub(crate) fn add_headers(&self, response: &mut EndpointResponse<'_>) {
-        if let Judged::Owned(grant) = self {
-            // These fit: they are fewer than those of a refusal.
-            grant.headers.each(&mut |name, value| _ = response.extra.add(name, value));
-        }
+        // These fit: they are fewer than those of a refusal.
+        self.headers.each(&mut |name, value| _ = response.extra.add(name, value));
     }
 
     /// Asks the application about each message of the body. Messages that are none are refused later.
     #[allow(clippy::result_large_err, reason = "there is no allocator for a box, and it is handed on at once")]
     pub(crate) fn permit<'a, S>(
-        self,
+        &self,
         app: &App<'a, S>,
         head: &RequestHead<'_>,
         content: &[u8],
         body: &mut dyn Out,
-    ) -> Result<Self, EndpointResponse<'r>>
-    where
-        'a: 'r,
-    {
-        let Some(permit) = app.permit.filter(|_| head.method == "POST") else { return Ok(self) };
-        let scopes = if let Judged::Owned(grant) = &self { grant.scopes } else { 0 };
+    ) -> Result<(), EndpointResponse<'a>> {
+        let Some(permit) = app.permit.filter(|_| head.method == "POST") else { return Ok(()) };
         let Ok(content) = Raw::parse(content) else {
             return Err(no_json(body));
         };
@@ -180,7 +146,8 @@ impl<'r> Judged<'r> {
             let members = &envelope.members;
             let name = members.name.and_then(|name| name.text());
             let uri = members.uri.and_then(|uri| uri.text());
-            let access = MessageAccess { head, principal: self.principal(), scopes, method, name, uri };
+            let access =
+                MessageAccess { head, principal: self.principal.name(), scopes: self.scopes, method, name, uri };
             match permit(&access) {
                 Access::Granted { .. } | Access::GrantedTo(_) => {}
                 Access::Denied { status, challenge } => {
@@ -193,19 +160,13 @@ impl<'r> Judged<'r> {
                 }
             }
         }
-        Ok(self)
+        Ok(())
     }
 }
 
-impl From<Grant> for Judged<'_> {
+impl From<Grant> for Admission {
     fn from(grant: Grant) -> Self {
-        Judged::Owned(grant)
-    }
-}
-
-impl From<&Admission> for Judged<'_> {
-    fn from(admission: &Admission) -> Self {
-        let Admission { principal, scopes, headers } = *admission;
-        Judged::Owned(Grant { principal, scopes, headers })
+        let Grant { principal, scopes, headers } = grant;
+        Admission { principal, scopes, headers }
     }
 }

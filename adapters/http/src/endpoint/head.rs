@@ -174,6 +174,19 @@ pub struct Admission {
     pub(crate) headers: super::ExtraHeaders<{ super::GRANT_HEADERS }>,
 }
 
+impl Admission {
+    /// Admits a principal, without more.
+    pub(crate) fn of(principal: Option<&str>) -> Self {
+        Admission {
+            principal: Principal::new(principal),
+            #[cfg(feature = "resource-server")]
+            scopes: 0,
+            #[cfg(feature = "resource-server")]
+            headers: super::ExtraHeaders::EMPTY,
+        }
+    }
+}
+
 impl<'h> RequestHead<'h> {
     /// Makes a head from its parts.
     pub fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn RequestHeaders) -> Self {

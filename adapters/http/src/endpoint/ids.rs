@@ -103,9 +103,7 @@ impl Principal {
     pub(crate) fn new(name: Option<&str>) -> Self {
         let mut principal = Principal::NOBODY;
         if let Some(name) = name {
-            for (place, byte) in principal.bytes.iter_mut().zip(name.bytes()) {
-                *place = byte;
-            }
+            mcp_sansio::sink::copy(&mut principal.bytes, name.as_bytes());
             principal.len = name.len().min(PRINCIPAL_MAX) as u8 + 1;
         }
         principal

@@ -7,6 +7,7 @@
 //! that were not sent. A record is a message, or one window of a message.
 
 use mcp_sansio::memory::Store;
+use mcp_sansio::sink::copy;
 
 use super::stream::Stream;
 
@@ -268,9 +269,7 @@ impl<'m> Log<'m> {
             if bytes.is_empty() {
                 break;
             }
-            for (place, byte) in piece.iter_mut().zip(bytes) {
-                *place = *byte;
-            }
+            copy(piece, bytes);
             filled += bytes.len();
             spot = next;
         }
@@ -600,13 +599,6 @@ impl<'m> Log<'m> {
 /// Returns the place of a byte of a block, beyond all memory for [`NONE`].
 const fn place_of(block: u32, at: usize) -> usize {
     (block as usize).saturating_mul(BLOCK).saturating_add(at)
-}
-
-/// Copies without a length check that could panic: `zip` stops at the shorter one.
-fn copy(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
 }
 
 impl Chain {

@@ -8,14 +8,10 @@ use mcp_sansio::server::{IncomingRequest, Millis};
 use mcp_sansio::sink::Mark;
 use mcp_sansio::sink::Out;
 
-#[cfg(feature = "resource-server")]
-use super::authorize::Judged;
 use super::config::same_path;
 use super::head::{Admission, EndpointResponse, RequestHead, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
-#[cfg(not(feature = "resource-server"))]
-use super::ids::Principal;
 use super::metadata::{is_metadata, serve_metadata};
 #[cfg(feature = "alloc")]
 use super::refusal::going_away;
@@ -39,7 +35,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> Result<Admission, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok((judged, _)) => Ok(judged.admission()),
+            Ok((admission, _)) => Ok(admission),
             Err(response) => Err(self.readable(response, head)),
         }
     }
@@ -59,7 +55,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> Result<Option<Admission>, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok((judged, _)) => Ok(Some(judged.admission())),
+            Ok((admission, _)) => Ok(Some(admission)),
             Err(response) if response.undecided => {
                 body.roll_back(Mark::new(0));
                 Ok(None)
@@ -81,26 +77,22 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         self.tick(now);
         let judged = match head.admission {
-            Some(admission) => Ok((Judged::from(admission), self.place(head.path, self.served(app)))),
-            None => self.judge(app, head, body).map(|(judged, place)| (judged, Some(place))),
+            Some(admission) => Ok((*admission, self.place(head.path, self.served(app)))),
+            None => self.judge(app, head, body).map(|(admission, place)| (admission, Some(place))),
         };
-        if self.requests.hash_key == 0 && judged.as_ref().is_ok_and(|(judged, _)| judged.principal().is_some()) {
-            let mut key = [0; 8];
-            random(&mut key);
-            self.requests.hash_key = u64::from_le_bytes(key);
-        }
         #[cfg(feature = "resource-server")]
-        let judged = match judged {
-            Ok((judged, place)) => judged.permit(app, head, content, body).map(|judged| (judged, place)),
-            refused => refused,
-        };
+        let judged = judged
+            .and_then(|(admission, place)| admission.permit(app, head, content, body).map(|()| (admission, place)));
         let response = match judged {
-            Ok((judged, place)) => {
-                let principal = judged.principal();
+            Ok((admission, place)) => {
+                let principal = admission.principal.name();
+                if principal.is_some() {
+                    self.requests.make_key(random);
+                }
                 #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
                 let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
                 #[cfg(feature = "resource-server")]
-                judged.add_headers(&mut response);
+                admission.add_headers(&mut response);
                 response
             }
             Err(response) => response,
@@ -124,7 +116,7 @@ impl Endpoint<'_> {
         app: &App<'a, S>,
         head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<(Judged<'r>, PathMethods), EndpointResponse<'r>> {
+    ) -> Result<(Admission, PathMethods), EndpointResponse<'r>> {
         if self.is_foreign(head) {
             return Err(refuse(body, 403, "Host or Origin is not allowed"));
         }
@@ -141,10 +133,13 @@ impl Endpoint<'_> {
         let Some((place, allowed)) = self.place(path, self.served(app)) else {
             return Err(refuse(body, 404, "There is nothing here"));
         };
-        let judged = match (app.authorize)(head) {
-            Access::Granted { principal } => Judged::of(principal),
+        let admission = match (app.authorize)(head) {
+            Access::Granted { principal } if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) => {
+                return Err(refuse(body, 500, "The principal's name is too long"));
+            }
+            Access::Granted { principal } => Admission::of(principal),
             #[cfg(feature = "resource-server")]
-            Access::GrantedTo(grant) => Judged::from(grant),
+            Access::GrantedTo(grant) => grant.into(),
             #[cfg(feature = "resource-server")]
             Access::RefusedWith(refusal) => return Err(refusal.response(body)),
             #[cfg(feature = "resource-server")]
@@ -157,16 +152,13 @@ impl Endpoint<'_> {
                 return Err(EndpointResponse { challenge, ..refuse(body, status, "Not authorized") });
             }
         };
-        if judged.principal().is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
-            return Err(refuse(body, 500, "The principal's name is too long"));
-        }
         // The answer to GET and DELETE also depends on the revision: `route` decides.
         match head.method {
             "POST" if place != EndpointPath::Old => {}
             "GET" | "DELETE" => {}
             _ => return Err(not_allowed(body, allowed)),
         }
-        Ok((judged, (place, allowed)))
+        Ok((admission, (place, allowed)))
     }
 
     /// Returns the served revisions: those of the service, without those with sessions if these are off.
@@ -273,34 +265,6 @@ pub(crate) fn unreadable(content: &[u8], body: &mut dyn Out) -> EndpointResponse
     match Raw::parse(content) {
         Ok(_) => refuse(body, 400, "Invalid request: not an object"),
         Err(_) => no_json(body),
-    }
-}
-
-/// The client of an admitted request.
-#[cfg(not(feature = "resource-server"))]
-struct Judged<'r> {
-    principal: Option<&'r str>,
-}
-
-#[cfg(not(feature = "resource-server"))]
-impl<'r> Judged<'r> {
-    const fn of(principal: Option<&'r str>) -> Self {
-        Judged { principal }
-    }
-
-    const fn principal(&self) -> Option<&str> {
-        self.principal
-    }
-
-    fn admission(&self) -> Admission {
-        Admission { principal: Principal::new(self.principal) }
-    }
-}
-
-#[cfg(not(feature = "resource-server"))]
-impl<'r> From<&'r Admission> for Judged<'r> {
-    fn from(admission: &'r Admission) -> Self {
-        Judged { principal: admission.principal.name() }
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Requests<'m> {
     pub(crate) server: Server<'m>,
     /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
     /// set.
-    pub(crate) hash_key: u64,
+    hash_key: u64,
     /// The number of the last exchange.
     exchanges: u32,
     /// The last scope that was given; 0 is never given.
@@ -61,6 +61,15 @@ impl<'m> Requests<'m> {
     pub(crate) fn new(mut server: Server<'m>) -> Self {
         server.set_over_http();
         Requests { server, hash_key: 0, exchanges: 0, scopes: 0 }
+    }
+
+    /// Makes the key of the hash of principals, once.
+    pub(crate) fn make_key(&mut self, random: &mut dyn FnMut(&mut [u8])) {
+        if self.hash_key == 0 {
+            let mut key = [0; 8];
+            random(&mut key);
+            self.hash_key = u64::from_le_bytes(key);
+        }
     }
 
     pub(crate) fn new_scope(&mut self) -> Scope {

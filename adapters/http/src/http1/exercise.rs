@@ -73,9 +73,7 @@ fn read(connection: &mut Connection<'_, 8>, rest: &mut &[u8], cut: u8) {
         *rest = &[]; // the connection takes no more bytes
     }
     let Some((now, later)) = rest.split_at_checked(n) else { return };
-    for (to, from) in space.iter_mut().zip(now) {
-        *to = *from;
-    }
+    mcp_sansio::sink::copy(space, now);
     *rest = later;
     connection.filled(n);
 }

@@ -306,9 +306,7 @@ impl<'m, const H: usize> Input<'m, H> {
         let mut store = Store::growing(self.store.limit());
         let old = self.store.bytes().get(self.start..self.end).unwrap_or(&[]);
         if held > 0 && store.reach(held) {
-            for (to, from) in store.bytes_mut().iter_mut().zip(old) {
-                *to = *from;
-            }
+            mcp_sansio::sink::copy(store.bytes_mut(), old);
         }
         self.store = store;
         (self.start, self.end) = (0, held);
