@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
+use mcp_sansio::json::write;
 use mcp_sansio::memory::Store;
 use mcp_sansio::memory::records::Records;
 use mcp_sansio::server::Millis;
@@ -14,6 +15,7 @@ use super::input::Input;
 use super::origin::{check_free_header, copied};
 use super::reply::{Framing, Reply, values};
 use super::url::{LONGEST, Url, UrlError, resolve};
+use crate::options::options;
 
 /// The `User-Agent` of requests without one of their own: firewalls refuse requests without it.
 const AGENT: &[u8] = concat!("User-Agent: ", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")).as_bytes();
@@ -59,53 +61,19 @@ impl fmt::Debug for FetchRequest<'_> {
     }
 }
 
-/// Limits of a [`Fetch`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FetchLimits {
-    /// Time for the whole exchange, with connecting and redirects, in milliseconds. Default: 20 seconds.
-    pub time: Millis,
-    /// Longest head of the response in bytes. Default: 16 KiB.
-    pub head: usize,
-    /// Longest body of the response in bytes. Default: 256 KiB.
-    pub body: usize,
-    /// Number of redirects that a GET follows, on the same origin; a POST follows none. With 0 a redirect is returned
-    /// as the response. Default: 3.
-    pub redirects: u8,
-}
-
-impl FetchLimits {
-    /// The defaults.
-    pub const DEFAULT: FetchLimits = FetchLimits { time: 20_000, head: 16 << 10, body: 256 << 10, redirects: 3 };
-
-    /// Sets the time for the whole exchange, in milliseconds.
-    #[must_use]
-    pub const fn time(self, millis: Millis) -> Self {
-        FetchLimits { time: millis, ..self }
-    }
-
-    /// Sets the longest head of the response, in bytes.
-    #[must_use]
-    pub const fn head(self, bytes: usize) -> Self {
-        FetchLimits { head: bytes, ..self }
-    }
-
-    /// Sets the longest body of the response, in bytes.
-    #[must_use]
-    pub const fn body(self, bytes: usize) -> Self {
-        FetchLimits { body: bytes, ..self }
-    }
-
-    /// Sets the number of redirects that a GET follows.
-    #[must_use]
-    pub const fn redirects(self, redirects: u8) -> Self {
-        FetchLimits { redirects, ..self }
-    }
-}
-
-impl Default for FetchLimits {
-    fn default() -> Self {
-        FetchLimits::DEFAULT
+options! {
+    /// Limits of a [`Fetch`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FetchLimits {
+        /// Time for the whole exchange, with connecting and redirects, in milliseconds. Default: 20 seconds.
+        time: Millis = 20_000,
+        /// Longest head of the response in bytes. Default: 16 KiB.
+        head: usize = 16 << 10,
+        /// Longest body of the response in bytes. Default: 256 KiB.
+        body: usize = 256 << 10,
+        /// Number of redirects that a GET follows, on the same origin; a POST follows none. With 0 a redirect is returned
+        /// as the response. Default: 3.
+        redirects: u8 = 3,
     }
 }
 
@@ -423,7 +391,7 @@ impl<'m> Fetch<'m> {
         }
         if self.posts {
             let mut digits = [0; 20];
-            let length = decimal(self.text(BODY).len(), &mut digits);
+            let length = write::digits(self.text(BODY).len() as u64, &mut digits);
             whole &= [b"Content-Length: ", length, b"\r\n"].into_iter().all(&mut put);
         }
         whole &= put(b"Connection: close\r\n\r\n");
@@ -510,17 +478,4 @@ fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8], most: usize) ->
     mcp_sansio::sink::copy(place, bytes);
     *used = end;
     true
-}
-
-fn decimal(mut value: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut used = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (value % 10) as u8;
-        value /= 10;
-        used += 1;
-        if value == 0 {
-            break;
-        }
-    }
-    digits.get(20 - used..).unwrap_or(&[])
 }

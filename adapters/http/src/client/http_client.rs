@@ -3,8 +3,8 @@
 use mcp_sansio::FullError;
 use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, ProtocolViolation, TransportError};
-use mcp_sansio::memory::Store;
 use mcp_sansio::memory::records::Records;
+use mcp_sansio::memory::{FixedText, Store};
 use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
@@ -208,7 +208,7 @@ pub struct HttpClient<'m> {
     /// The time when a session was lost last.
     session_lost: Millis,
     fault: Option<(Option<u64>, FailureReason)>,
-    detail: Text<DETAIL>,
+    detail: FixedText<DETAIL>,
 }
 
 /// Leaves the messages out.
@@ -249,7 +249,7 @@ impl<'m> HttpClient<'m> {
             sessions_lost: 0,
             session_lost: 0,
             fault: None,
-            detail: Text::NEW,
+            detail: FixedText::EMPTY,
         }
     }
 
@@ -351,12 +351,12 @@ impl<'m> HttpClient<'m> {
         let Some(event) = self.out.remote.next_event() else { return false };
         match event {
             HttpClientEvent::Message { request, bytes } => {
-                let len = keep(&mut self.inbox, bytes);
+                let len = keep_all(&mut self.inbox, 0, &[bytes]);
                 self.receive(request, len, handler, hooks);
             }
             HttpClientEvent::Failed { request, why, detail } => {
                 if why != FailureReason::GivenUp || !detail.is_empty() {
-                    self.detail.set(detail);
+                    self.detail = start_of(detail.as_bytes());
                 }
                 self.fault = Some((request, why));
                 self.failed(request, why);
@@ -366,12 +366,12 @@ impl<'m> HttpClient<'m> {
                 if let Some(request) = request {
                     self.client.pause(request);
                 }
-                self.detail.set(www_authenticate);
+                self.detail = start_of(www_authenticate.as_bytes());
                 let len = keep_all(&mut self.inbox, 0, &[www_authenticate]);
                 self.challenge(slot, status, len.unwrap_or(0), hooks);
             }
             HttpClientEvent::Skipped { request, why, start } => {
-                self.detail.set(core::str::from_utf8(start).unwrap_or(""));
+                self.detail = start_of(core::str::from_utf8(start).unwrap_or("").as_bytes());
                 self.fault = Some((request, why));
                 let oddity = if why == FailureReason::TooLarge {
                     ProtocolViolation::TooLong
@@ -589,22 +589,21 @@ impl<'m> HttpClient<'m> {
 }
 
 /// Copies texts into a store from `at` on and returns the end, or `None` if they do not fit.
-fn keep_all(store: &mut Store<'_>, mut at: usize, parts: &[&str]) -> Option<usize> {
+fn keep_all<T: AsRef<[u8]>>(store: &mut Store<'_>, mut at: usize, parts: &[T]) -> Option<usize> {
+    let parts = parts.iter().map(AsRef::as_ref);
     for part in parts {
         let end = at.checked_add(part.len()).filter(|end| store.reach(*end))?;
-        copy(store.bytes_mut().get_mut(at..end)?, part.as_bytes());
+        copy(store.bytes_mut().get_mut(at..end)?, part);
         at = end;
     }
     Some(at)
 }
 
-/// Copies into a store and returns the length, or `None` if it does not fit.
-fn keep(store: &mut Store<'_>, bytes: &[u8]) -> Option<usize> {
-    if !store.reach(bytes.len()) {
-        return None;
-    }
-    copy(store.bytes_mut(), bytes);
-    Some(bytes.len())
+/// Keeps the start of a text.
+fn start_of(text: &[u8]) -> FixedText<DETAIL> {
+    let mut detail = FixedText::EMPTY;
+    detail.push(text);
+    detail
 }
 
 /// Returns the core's reason for a failed exchange.
@@ -624,34 +623,6 @@ pub const fn lost(why: FailureReason) -> TransportError {
         | FailureReason::ContentEncoding
         | FailureReason::Unanswered
         | FailureReason::Endpoint => TransportError::Invalid,
-    }
-}
-
-/// The start of a text, at most `N` bytes.
-#[derive(Clone, Copy, Debug)]
-struct Text<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
-}
-
-impl<const N: usize> Text<N> {
-    const NEW: Self = Text { bytes: [0; N], len: 0 };
-
-    fn set(&mut self, text: &str) {
-        self.len = 0;
-        self.add(text);
-    }
-
-    fn add(&mut self, text: &str) {
-        let place = self.bytes.get_mut(self.len..).unwrap_or(&mut []);
-        copy(place, text.as_bytes());
-        self.len = self.len.saturating_add(text.len()).min(N);
-    }
-
-    fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..self.len).unwrap_or(&[]);
-        // The limit may cut a character in two.
-        bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
     }
 }
 

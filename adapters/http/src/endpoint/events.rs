@@ -2,6 +2,8 @@
 //! may ask for it again.
 
 use mcp_sansio::FullError;
+use mcp_sansio::json::write::digits;
+use mcp_sansio::memory::FixedText;
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::log::{HEAD, Log, Record, Spot};
@@ -272,22 +274,22 @@ fn write_head(stream: &mut Stream, slot: u16, tag: u8, event: u32, out: &mut dyn
     if tag & GOES_ON != 0 {
         return Ok(());
     }
-    let mut head = Small::new();
+    let mut head = Small(FixedText::EMPTY);
     if stream.resumable && tag & MORE == 0 {
         head.id(stream, slot, event);
     }
     head.text("event: message\ndata: ");
-    stream.put_head(&[head.bytes()], out)
+    stream.put_head(&[head.0.as_bytes()], out)
 }
 
 /// Writes the first event of a stream that has one: an id without data, and `retry`.
 pub(crate) fn write_priming(stream: &mut Stream, slot: u16, retry: u32, out: &mut dyn Sink) -> Result<(), FullError> {
-    let mut head = Small::new();
+    let mut head = Small(FixedText::EMPTY);
     head.id(stream, slot, 0);
     head.text("retry: ");
     head.number(retry.into());
     head.text("\ndata: \n\n");
-    stream.put_head(&[head.bytes()], out)
+    stream.put_head(&[head.0.as_bytes()], out)
 }
 
 /// The parts of an event id.
@@ -309,41 +311,15 @@ impl EventId {
 }
 
 /// Short texts in a row.
-struct Small {
-    bytes: [u8; 80],
-    len: usize,
-}
+struct Small(FixedText<80>);
 
 impl Small {
-    const fn new() -> Self {
-        Small { bytes: [0; 80], len: 0 }
-    }
-
     fn text(&mut self, text: &str) {
-        for byte in text.bytes() {
-            if let Some(place) = self.bytes.get_mut(self.len) {
-                *place = byte;
-                self.len += 1;
-            }
-        }
+        self.0.push(text.as_bytes());
     }
 
-    fn number(&mut self, mut value: u64) {
-        let mut digits = [0; 20];
-        let mut len = 0;
-        loop {
-            if let Some(place) = digits.get_mut(len) {
-                *place = b'0' + (value % 10) as u8;
-            }
-            len += 1;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
-        for digit in digits.iter().take(len).rev() {
-            self.text(core::str::from_utf8(&[*digit]).unwrap_or(""));
-        }
+    fn number(&mut self, value: u64) {
+        self.0.push(digits(value, &mut [0; 20]));
     }
 
     fn id(&mut self, stream: &Stream, slot: u16, event: u32) {
@@ -355,10 +331,6 @@ impl Small {
         self.text("-");
         self.number(event.into());
         self.text("\n");
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
     }
 }
 

@@ -14,10 +14,8 @@ use super::events::EventId;
 use super::exchange::{Message, origin_of};
 use super::head::{EndpointResponse, RequestHead, ResponseBody, unsupported};
 use super::ids::{SessionId, StreamId};
-#[cfg(feature = "alloc")]
 use super::refusal::going_away;
 use super::refusal::{refuse, refuse_request};
-#[cfg(feature = "alloc")]
 use super::request::is_request;
 use super::request::unreadable;
 #[cfg(all(feature = "seal", feature = "alloc"))]
@@ -190,7 +188,6 @@ impl Endpoint<'_> {
         };
         self.sessions.touch(slot, self.now);
         let last = turn.head.fields.get(Known::LastEventId);
-        #[cfg(feature = "alloc")]
         if self.draining && !last.is_there() {
             return going_away(None, turn.body);
         }
@@ -221,7 +218,6 @@ impl Endpoint<'_> {
         let id = self.streams.attach(&mut self.sessions, place, event + 1, self.now);
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
-            #[cfg(feature = "alloc")]
             if self.draining {
                 // After the messages that it has missed.
                 self.streams.end(place);
@@ -271,7 +267,6 @@ impl Endpoint<'_> {
         if !turn.head.fields.accept.stream() {
             return turn.refuse(406, NO_STREAM);
         }
-        #[cfg(feature = "alloc")]
         if self.draining {
             return going_away(None, turn.body);
         }
@@ -296,7 +291,6 @@ impl Endpoint<'_> {
         if let Some(why) = unsupported(turn.head) {
             return turn.refuse(415, why);
         }
-        #[cfg(feature = "alloc")]
         if self.draining {
             let mut request = IncomingRequest::empty();
             if request.read(turn.content).is_err() || is_request(request.envelope()) {

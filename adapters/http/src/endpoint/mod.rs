@@ -23,7 +23,6 @@ mod answer;
 mod authorize;
 mod config;
 mod connection;
-#[cfg(feature = "alloc")]
 mod drain;
 mod events;
 mod exchange;
@@ -171,7 +170,6 @@ pub struct Endpoint<'m> {
     fleet: Option<&'m mut dyn Fleet>,
     now: Millis,
     /// No further request is handled, see [`Endpoint::drain`].
-    #[cfg(feature = "alloc")]
     draining: bool,
 }
 
@@ -278,7 +276,6 @@ impl<'m> Endpoint<'m> {
             streams: Streams::new(streams, log),
             fleet: None,
             now: 0,
-            #[cfg(feature = "alloc")]
             draining: false,
         }
     }

@@ -132,14 +132,8 @@ impl Endpoint<'_> {
     }
 
     /// Returns `true` if an endpoint that drains still has to answer on a stream of HTTP with SSE.
-    #[cfg(feature = "alloc")]
     fn owes_answers(&self, stream: &Stream) -> bool {
         self.draining && self.requests.server.has_transport_id(stream.exchange_id)
-    }
-
-    #[cfg(not(feature = "alloc"))]
-    const fn owes_answers(&self, _: &Stream) -> bool {
-        false
     }
 
     /// Writes a comment if no event was written for a while.

@@ -2,9 +2,7 @@
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::code;
-#[cfg(feature = "alloc")]
-use mcp_sansio::rpc::Envelope;
-use mcp_sansio::rpc::MessageShape;
+use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{RpcError, write_error};
 use mcp_sansio::sink::Out;
 
@@ -35,7 +33,6 @@ pub(crate) fn not_allowed(body: &mut dyn Out, allow: &'static str) -> EndpointRe
 }
 
 /// Refuses a request because the server ends. Its client may find another one at the same address.
-#[cfg(feature = "alloc")]
 pub(crate) fn going_away(envelope: Option<&Envelope<'_>>, body: &mut dyn Out) -> EndpointResponse<'static> {
     let why = RpcError::new(code::INTERNAL, "The server is going away");
     refuse_request(body, 503, envelope.and_then(|envelope| id_of(&envelope.shape())), &why)

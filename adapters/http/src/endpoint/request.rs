@@ -13,7 +13,6 @@ use super::head::{Admission, EndpointResponse, RequestHead, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
 use super::metadata::{is_metadata, serve_metadata};
-#[cfg(feature = "alloc")]
 use super::refusal::going_away;
 use super::refusal::{id_of, no_json, not_allowed, refuse, refuse_request};
 use super::{Access, App, Endpoint, Turn};
@@ -81,8 +80,10 @@ impl Endpoint<'_> {
             None => self.judge(app, head, body).map(|(admission, place)| (admission, Some(place))),
         };
         #[cfg(feature = "resource-server")]
-        let judged = judged
-            .and_then(|(admission, place)| admission.permit(app, head, content, body).map(|()| (admission, place)));
+        let judged = match judged {
+            Ok((admission, place)) => admission.permit(app, head, content, body).map(|()| (admission, place)),
+            refused => refused,
+        };
         let response = match judged {
             Ok((admission, place)) => {
                 let principal = admission.principal.name();
@@ -231,7 +232,6 @@ impl Endpoint<'_> {
         let read = request.read(turn.content);
         let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
         let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
-        #[cfg(feature = "alloc")]
         if self.draining && (read.is_err() || is_request(request.envelope())) {
             return going_away(read.is_ok().then(|| request.envelope()), turn.body);
         }
@@ -282,7 +282,6 @@ enum EndpointPath {
     OldPost,
 }
 
-#[cfg(feature = "alloc")]
 pub(crate) fn is_request(envelope: &Envelope<'_>) -> bool {
     matches!(envelope.shape(), MessageShape::Request { .. })
 }

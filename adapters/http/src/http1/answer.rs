@@ -1,5 +1,6 @@
 //! Writes answers: a head, then one body, or an event stream that stays open.
 
+use mcp_sansio::json::write::digits;
 use mcp_sansio::memory::Store;
 use mcp_sansio::sink::{FullError, Sink, copy};
 
@@ -65,8 +66,6 @@ const EVENTS: &[u8] = b"\r\nContent-Type: text/event-stream\r\nCache-Control: no
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes reserved for the end of a chunk and for the last chunk.
 const TAIL: usize = 2 + LAST_CHUNK.len();
-/// Most digits of a length.
-const PLACES: usize = 10;
 
 impl<'m> ResponseBuffer<'m> {
     pub(super) fn new(store: Store<'m>) -> Self {
@@ -408,10 +407,10 @@ struct Plan<'p> {
 
 /// Gives a head to `put`, in pieces.
 fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
-    let (status, mut places, mut line) = (plan.status, [b' '; PLACES], Status::UNNAMED);
+    let (status, mut places, mut line) = (plan.status, [0; 20], Status::UNNAMED);
     let start = status.start().map_or_else(|| status.unnamed_start(&mut line), str::as_bytes);
     let (end, value): (&[u8], &[u8]) = match (plan.framing, plan.length) {
-        (_, Some(length)) if !status.is_bodiless() => (Status::LENGTH, decimal(length, &mut places)),
+        (_, Some(length)) if !status.is_bodiless() => (Status::LENGTH, digits(length as u64, &mut places)),
         (Delimited::ByChunks, _) => (b"", b"\r\nTransfer-Encoding: chunked"),
         _ => (b"", b""),
     };
@@ -445,19 +444,6 @@ fn lay_field(name: &str, value: &str, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> 
 /// Returns `true` for a byte that must not be in the value of a header.
 const fn is_control(byte: u8) -> bool {
     byte.is_ascii_control() && byte != b'\t'
-}
-
-fn decimal(mut value: usize, digits: &mut [u8; PLACES]) -> &[u8] {
-    let mut used = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (value % 10) as u8;
-        value /= 10;
-        used += 1;
-        if value == 0 {
-            break;
-        }
-    }
-    digits.get(PLACES - used..).unwrap_or(&[])
 }
 
 #[cfg(all(test, feature = "alloc"))]
