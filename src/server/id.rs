@@ -57,7 +57,6 @@ impl RequestToken {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ServerId(NonZeroU32);
 
-#[cfg(feature = "extensions")]
 impl ServerId {
     /// Of no server.
     pub(crate) const NONE: ServerId = ServerId(NonZeroU32::MAX);

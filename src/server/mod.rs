@@ -89,6 +89,8 @@ pub struct Server<'m> {
     pub(crate) scope: Scope,
     /// The number that new requests get, see [`Server::transport_id`].
     pub(crate) transport_id: u32,
+    /// See [`Server::set_caller_scopes`].
+    pub(crate) caller_scopes: u64,
     /// Messages travel in HTTP exchanges, not on one stream.
     pub(crate) over_http: bool,
     pub(crate) now: Millis,
@@ -216,6 +218,7 @@ impl<'m> Server<'m> {
             peer: Peer::NEW,
             scope: Scope(0),
             transport_id: 0,
+            caller_scopes: u64::MAX,
             over_http: false,
             now: 0,
             ask_timeout: None,
@@ -482,6 +485,12 @@ impl Server<'_> {
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Sets the scopes that the user behind the next messages has granted, one bit each in an order of the application's, for
+    /// [`Caller::scopes`](crate::service::Caller::scopes). Default: all, because on a line nobody grants any.
+    pub fn set_caller_scopes(&mut self, bits: u64) {
+        self.caller_scopes = bits;
     }
 
     /// Sets that messages travel in HTTP exchanges: an error for a message that could not be read has no `id`, and a

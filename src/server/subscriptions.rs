@@ -91,6 +91,8 @@ pub(crate) const TOO_MANY_SUBSCRIPTIONS: RpcError<'static> =
 pub(crate) enum RecordChange<'c> {
     /// Marks the records that a published change concerns.
     Publish(ServerChange<'c>),
+    /// The same for the records of one scope.
+    PublishIn(Scope, ServerChange<'c>),
     /// Marks all listens as ending.
     End,
     /// Removes a listen: its client has cancelled it, or its stream is closed.
@@ -143,6 +145,13 @@ impl Server<'_> {
         self.peer.record(change);
         self.write_news = self.write_news.or(Some(WRITE_LISTS));
         self.change_subscriptions(RecordChange::Publish(change));
+    }
+
+    /// Publishes a change to the subscriptions of one scope, for a transport with several clients: one that no other client
+    /// can see.
+    pub fn publish_in(&mut self, scope: Scope, change: ServerChange<'_>) {
+        self.write_news = self.write_news.or(Some(WRITE_LISTS));
+        self.change_subscriptions(RecordChange::PublishIn(scope, change));
     }
 
     /// Notes the changes that a handler has published. Over HTTP they concern other sessions too: there the endpoint
@@ -280,25 +289,10 @@ impl Server<'_> {
     fn change_records(&mut self, change: RecordChange<'_>) {
         let scope = self.scope;
         match change {
-            RecordChange::Publish(ServerChange::Resource(uri)) => self.set_tags(|record| {
-                let is_uri = record.kind != LISTEN && !is_topic(record);
-                let is_changed = is_uri && split(record).1 == uri.as_bytes();
-                is_changed.then_some(record.tag | CHANGED)
-            }),
-            #[cfg(feature = "extensions")]
-            RecordChange::Publish(ServerChange::Topic { member, key }) => self.set_tags(|record| {
-                let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
-                is_changed.then_some(record.tag | CHANGED)
-            }),
-            #[cfg(feature = "alloc")]
-            RecordChange::Publish(ServerChange::All) => self.set_tags(|record| match record.kind {
-                LISTEN => change_lists(record.tag, ServerChange::All.list_bit()),
-                _ => Some(record.tag | CHANGED),
-            }),
-            RecordChange::Publish(change) => self.set_tags(|record| match record.kind {
-                LISTEN => change_lists(record.tag, change.list_bit()),
-                _ => None,
-            }),
+            RecordChange::Publish(change) => self.set_tags(|record| change_record(record, change)),
+            RecordChange::PublishIn(scope, change) => {
+                self.set_tags(|record| if record.owner == scope.0 { change_record(record, change) } else { None })
+            }
             RecordChange::End => self.set_tags(|record| {
                 (record.kind == LISTEN).then(|| change_listen("end", record.tag, record.tag | ENDING))
             }),
@@ -473,6 +467,26 @@ impl Quota {
     fn take(&mut self, bytes: usize) -> Result<(), NoRoomError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or(NoRoomError)?;
         Ok(())
+    }
+}
+
+/// Returns the tag of a record after a change, if it concerns the record.
+fn change_record(record: &Record<'_>, change: ServerChange<'_>) -> Option<u8> {
+    match change {
+        ServerChange::Resource(uri) => {
+            let is_uri = record.kind != LISTEN && !is_topic(record);
+            let is_changed = is_uri && split(record).1 == uri.as_bytes();
+            is_changed.then_some(record.tag | CHANGED)
+        }
+        #[cfg(feature = "extensions")]
+        ServerChange::Topic { member, key } => {
+            let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
+            is_changed.then_some(record.tag | CHANGED)
+        }
+        #[cfg(feature = "alloc")]
+        ServerChange::All if record.kind != LISTEN => Some(record.tag | CHANGED),
+        change if record.kind == LISTEN => change_lists(record.tag, change.list_bit()),
+        _ => None,
     }
 }
 

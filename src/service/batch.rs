@@ -1,7 +1,7 @@
 //! Batches (2024-11-05 and 2025-03-26): each element is handled as a message of its own.
 
-use super::Service;
-use super::router::{Dispatched, MessageSource};
+use super::router::Dispatched;
+use super::{MessageSource, Service};
 use crate::json::Raw;
 use crate::server::{BatchOut, Server};
 use crate::sink::{FullError, Out};

@@ -16,7 +16,7 @@ use super::requests::Completer;
 use super::requests::HandlerResult;
 #[cfg(feature = "windows")]
 use super::source::{ContentSource, Sourced};
-use super::{Call, Complete, GetPrompt, ReadResource};
+use super::{Call, Complete, GetPrompt, ReadResource, Visibility};
 use crate::content::{Annotations, Icon, Icons, write_meta};
 use crate::json::object::{Object, array};
 use crate::json::{Raw, constant, schema};
@@ -293,6 +293,21 @@ macro_rules! shared_setters {
     };
 }
 
+/// The setter of the visibility; `$info` is a description with caching hints, which are private then.
+macro_rules! visible_setter {
+    ($($info:ident)?) => {
+        /// Sets what it demands of its [caller](super::Caller). Default: everybody sees it and may use it.
+        pub const fn visible(mut self, visibility: &'static Visibility<S>) -> Self {
+            self.visible = Some(visibility);
+            $(self.$info.caching = Some(match self.$info.caching {
+                Some(caching) => Caching::private(caching.ttl_ms),
+                None => Caching::NONE,
+            });)?
+            self
+        }
+    };
+}
+
 /// A [tool](https://modelcontextprotocol.io/specification/2025-11-25/server/tools): its description, and the function
 /// that runs it.
 ///
@@ -329,6 +344,7 @@ macro_rules! shared_setters {
 pub struct Tool<S: 'static> {
     pub(crate) info: ToolInfo<'static>,
     pub(crate) run: fn(&mut S, &mut Call<'_>) -> HandlerResult,
+    pub(crate) visible: Option<&'static Visibility<S>>,
     #[cfg(feature = "windows")]
     pub(crate) source: Option<Sourced<S>>,
 }
@@ -346,6 +362,7 @@ impl<S> Tool<S> {
         Tool {
             info: ToolInfo { details: None, ..ToolInfo::new(name, description) },
             run,
+            visible: None,
             #[cfg(feature = "windows")]
             source: None,
         }
@@ -393,6 +410,7 @@ impl<S> Tool<S> {
     }
 
     shared_setters!(details: Some(write_details));
+    visible_setter!();
 
     /// Sets members of the entry in `tools/list` that belong to an extension: a JSON object, whose members are written
     /// unchanged in these revisions. Default: none. Panics if it is not a JSON object.
@@ -512,6 +530,7 @@ impl<'t> ResourceInfo<'t> {
 macro_rules! resource_setters {
     () => {
         shared_setters!();
+        visible_setter!(info);
 
         /// Sets `description`, for the model.
         pub const fn description(mut self, description: &'static str) -> Self {
@@ -534,10 +553,11 @@ macro_rules! resource_setters {
 
         /// Sets `ttlMs` and `cacheScope` of its contents
         /// ([caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching), 2026-07-28).
-        /// Default: [those of the service](super::Service::caching).
+        /// Default: [those of the service](super::Service::caching). With a [visibility](Self::visible) they are private, and by
+        /// default 0 milliseconds.
         #[doc(alias = "ttlMs")]
         pub const fn caching(mut self, caching: Caching) -> Self {
-            self.info.caching = Some(caching);
+            self.info.caching = Some(Caching { public: caching.public && self.visible.is_none(), ..caching });
             self
         }
 
@@ -568,6 +588,7 @@ macro_rules! resource_setters {
 pub struct Resource<S: 'static> {
     pub(crate) info: ResourceInfo<'static>,
     pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    pub(crate) visible: Option<&'static Visibility<S>>,
     #[cfg(feature = "windows")]
     pub(crate) source: Option<Sourced<S>>,
 }
@@ -583,6 +604,7 @@ impl<S> Resource<S> {
         Resource {
             info: ResourceInfo::new(uri, name),
             read,
+            visible: None,
             #[cfg(feature = "windows")]
             source: None,
         }
@@ -624,6 +646,7 @@ impl<S> Resource<S> {
 pub struct ResourceTemplate<S: 'static> {
     pub(crate) info: ResourceInfo<'static>,
     pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    pub(crate) visible: Option<&'static Visibility<S>>,
     pub(crate) complete: Option<Completer<S>>,
     #[cfg(feature = "windows")]
     pub(crate) source: Option<Sourced<S>>,
@@ -645,6 +668,7 @@ impl<S> ResourceTemplate<S> {
         ResourceTemplate {
             info: ResourceInfo::new(uri_template, name),
             read,
+            visible: None,
             complete: None,
             #[cfg(feature = "windows")]
             source: None,
@@ -730,6 +754,7 @@ impl<'t> PromptArgument<'t> {
 pub struct Prompt<S: 'static> {
     pub(crate) info: PromptInfo<'static>,
     pub(crate) get: fn(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    pub(crate) visible: Option<&'static Visibility<S>>,
     pub(crate) complete: Option<Completer<S>>,
 }
 
@@ -764,7 +789,7 @@ impl<S> Prompt<S> {
     ) -> Self {
         assert!(!name.is_empty(), "a prompt needs a name");
         assert!(!description.is_empty(), "a prompt needs a description");
-        Prompt { info: PromptInfo::new(name, description), get, complete: None }
+        Prompt { info: PromptInfo::new(name, description), get, visible: None, complete: None }
     }
 
     /// Sets `arguments`.
@@ -780,6 +805,7 @@ impl<S> Prompt<S> {
     }
 
     shared_setters!();
+    visible_setter!();
 }
 
 impl<'t> PromptInfo<'t> {
@@ -869,14 +895,14 @@ named_by! {
     Prompt: name, unique_prompts;
 }
 
-/// Functions that return whether an entry of a table completes values.
-macro_rules! any_completes {
-    ($($function:ident: $type:ident),*) => { $(
+/// Functions that return whether an entry of a table has a member.
+macro_rules! any_has {
+    ($($function:ident: $type:ident, $member:ident;)*) => { $(
         #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
         pub(crate) const fn $function<S>(table: &[$type<S>]) -> bool {
             let mut i = 0;
             while i < table.len() {
-                if table[i].complete.is_some() {
+                if table[i].$member.is_some() {
                     return true;
                 }
                 i += 1;
@@ -885,4 +911,11 @@ macro_rules! any_completes {
         }
     )* };
 }
-any_completes!(any_template_completes: ResourceTemplate, any_prompt_completes: Prompt);
+any_has! {
+    any_template_completes: ResourceTemplate, complete;
+    any_prompt_completes: Prompt, complete;
+    any_tool_hides: Tool, visible;
+    any_resource_hides: Resource, visible;
+    any_template_hides: ResourceTemplate, visible;
+    any_prompt_hides: Prompt, visible;
+}

@@ -3,10 +3,13 @@
 //!
 //! A program without them is linked without this code: the builder methods set other [routes](super::linked).
 
-use super::linked::{HandlerInput, Route, Target, call_tool, decode_uri, decode_value, find_read, find_tool};
+use super::linked::{
+    HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_TOOL, call_tool, decode_uri, decode_value, find_read,
+    find_tool,
+};
 use super::requests::{Call, Complete, GetPrompt, HandlerResult, ReadResource};
 use super::router::{Dispatched, matching};
-use super::{PromptInfo, ResourceInfo, Service, ToolInfo, template};
+use super::{Caller, MessageSource, PromptInfo, ResourceInfo, Service, ToolInfo, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
 use crate::server::{IncomingRequest, RequestToken, RpcError, Server};
@@ -27,7 +30,7 @@ use crate::sink::{FullError, Out};
 /// list, empty if the list has become shorter than that.
 ///
 /// ```
-/// use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, ToolInfo};
+/// use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, ToolInfo};
 ///
 /// struct Robot {
 ///     moves: Vec<String>,
@@ -35,7 +38,7 @@ use crate::sink::{FullError, Out};
 /// struct Moves;
 ///
 /// impl DynamicTools<Robot> for Moves {
-///     fn list(&self, robot: &Robot, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+///     fn list(&self, robot: &Robot, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
 ///         let _ = robot.moves.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Moves the robot")));
 ///     }
 ///
@@ -54,16 +57,16 @@ pub trait DynamicTools<S> {
     ///
     /// It is called once for a list that fits into the sink; in [windows](Service::pump) once for each window. A tool whose
     /// description is larger than an empty window is left out.
-    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool);
+    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool);
 
     /// Finds a tool, and passes its key and its description to `with`. The key is any number that [`call`](DynamicTools::call)
     /// understands.
     ///
     /// The default compares the name with each one in the list; the key is the index. Write another one for a long list, and
     /// for one behind a lock, where the index may be another tool's when the tool is called.
-    fn find(&self, state: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
+    fn find(&self, state: &S, caller: &Caller<'_>, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
         let mut index = 0;
-        self.list(state, 0, &mut |info| {
+        self.list(state, caller, 0, &mut |info| {
             let found = name.eq_str(info.name);
             if found {
                 with(index, info);
@@ -89,7 +92,7 @@ pub trait DynamicTools<S> {
 ///
 /// ```
 /// use mcp_sansio::json::Text;
-/// use mcp_sansio::service::{DynamicResources, HandlerResult, ReadResource, ResourceInfo, Service};
+/// use mcp_sansio::service::{Caller, DynamicResources, HandlerResult, ReadResource, ResourceInfo, Service};
 ///
 /// struct Note {
 ///     uri: String,
@@ -99,7 +102,7 @@ pub trait DynamicTools<S> {
 /// struct Notes;
 ///
 /// impl DynamicResources<Vec<Note>> for Notes {
-///     fn list(&self, notes: &Vec<Note>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+///     fn list(&self, notes: &Vec<Note>, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
 ///         let _ = notes.iter().skip(from).all(|note| with(&ResourceInfo::new(&note.uri, &note.title)));
 ///     }
 ///
@@ -113,13 +116,13 @@ pub trait DynamicTools<S> {
 /// ```
 pub trait DynamicResources<S> {
     /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
-    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
+    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
 
     /// Finds the resource at a URI, as [`DynamicTools::find`] finds a tool. Also a client that subscribes to the resource makes
     /// the service look for it. [`Text::plain`] is the URI as `&str`, if it has no escapes.
-    fn find(&self, state: &S, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+    fn find(&self, state: &S, caller: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
         let mut index = 0;
-        self.list(state, 0, &mut |info| {
+        self.list(state, caller, 0, &mut |info| {
             let found = uri.eq_str(info.uri);
             if found {
                 with(index, info);
@@ -144,13 +147,13 @@ pub trait DynamicResources<S> {
 /// with braces that are not balanced, is left out. Templates of the table are tried first.
 pub trait DynamicTemplates<S> {
     /// Passes the descriptions to `with`, as [`DynamicTools::list`] does. Their `uri` is the `uriTemplate`.
-    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
+    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
 
     /// Finds the template that a URI matches, as [`DynamicTools::find`] finds a tool. The default takes the first one in the
     /// list, by the rules of [`ResourceTemplate`](super::ResourceTemplate).
-    fn find(&self, state: &S, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+    fn find(&self, state: &S, caller: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
         let mut index = 0;
-        self.list(state, 0, &mut |info| {
+        self.list(state, caller, 0, &mut |info| {
             let found = info.is_sound_template() && template::matches_any(info.uri, uri);
             if found {
                 with(index, info);
@@ -185,12 +188,12 @@ pub trait DynamicTemplates<S> {
 /// argument that is required are refused before the handler runs.
 pub trait DynamicPrompts<S> {
     /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
-    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool);
+    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool);
 
     /// Finds a prompt by its name, as [`DynamicTools::find`] finds a tool.
-    fn find(&self, state: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &PromptInfo<'_>)) {
+    fn find(&self, state: &S, caller: &Caller<'_>, name: &Text<'_>, with: &mut dyn FnMut(usize, &PromptInfo<'_>)) {
         let mut index = 0;
-        self.list(state, 0, &mut |info| {
+        self.list(state, caller, 0, &mut |info| {
             let found = name.eq_str(info.name);
             if found {
                 with(index, info);
@@ -223,13 +226,15 @@ pub(crate) struct DynamicLists<S: 'static> {
     pub(crate) list: fn(
         &Service<'_, S>,
         &mut S,
+        &MessageSource<'_>,
         RequestToken,
         &IncomingRequest<'_>,
         &mut Server<'_>,
         &mut dyn Out,
     ) -> Result<Dispatched, FullError>,
     #[cfg(feature = "windows")]
-    pub(crate) pump: fn(&Service<'_, S>, &S, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,
+    pub(crate) pump:
+        fn(&Service<'_, S>, &S, &Caller<'_>, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,
 }
 
 /// The parts of a service that are not in tables.
@@ -250,7 +255,7 @@ impl<'t, S> Service<'t, S> {
     /// Sets tools that are not in a constant table; they come after those of [`tools`](Service::tools). Declares `tools`.
     pub const fn dynamic_tools(mut self, tools: &'t (dyn DynamicTools<S> + Sync)) -> Self {
         self.dynamic.tools = Some(tools);
-        self.dynamic.lists = Some(DynamicLists::LINKED);
+        self = self.differs_by_caller();
         self.routes.tools = Some(Route::DYNAMIC_TOOLS);
         self.feature(ServerCapability::Tools)
     }
@@ -259,7 +264,6 @@ impl<'t, S> Service<'t, S> {
     /// `resources`.
     pub const fn dynamic_resources(mut self, resources: &'t (dyn DynamicResources<S> + Sync)) -> Self {
         self.dynamic.resources = Some(resources);
-        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.dynamic_uris()
     }
 
@@ -267,11 +271,11 @@ impl<'t, S> Service<'t, S> {
     /// Declares `resources`; `completions` is declared with [`feature`](Service::feature), if they complete their variables.
     pub const fn dynamic_templates(mut self, templates: &'t (dyn DynamicTemplates<S> + Sync)) -> Self {
         self.dynamic.templates = Some(templates);
-        self.dynamic.lists = Some(DynamicLists::LINKED);
         self.dynamic_uris()
     }
 
     const fn dynamic_uris(mut self) -> Self {
+        self = self.differs_by_caller();
         self.routes.resources = Some(Route::DYNAMIC_RESOURCES);
         self.routes.completions = Some(Route::DYNAMIC_COMPLETIONS);
         self.templated = Some(find_dynamic);
@@ -282,7 +286,7 @@ impl<'t, S> Service<'t, S> {
     /// `prompts`; `completions` is declared with [`feature`](Service::feature), if they complete their arguments.
     pub const fn dynamic_prompts(mut self, prompts: &'t (dyn DynamicPrompts<S> + Sync)) -> Self {
         self.dynamic.prompts = Some(prompts);
-        self.dynamic.lists = Some(DynamicLists::LINKED);
+        self = self.differs_by_caller();
         self.routes.prompts = Some(Route::DYNAMIC_PROMPTS);
         self.routes.completions = Some(Route::DYNAMIC_COMPLETIONS);
         self.feature(ServerCapability::Prompts)
@@ -310,19 +314,19 @@ const TEMPLATE: usize = 1;
 impl<S> Route<S> {
     /// `tools/call`, `tools/list`: the tools of the table, and after them the others.
     pub(crate) const DYNAMIC_TOOLS: &'static Route<S> = &Route {
-        find: |service, state, checks, slot, input| {
+        find: |service, state, origin, slot, input| {
             let name = input.members.name.and_then(|name| name.text_of(input.members.plain));
-            let unknown = Err(RpcError::invalid_params("Unknown tool"));
+            let unknown = Err(UNKNOWN_TOOL);
             let (Some(name), Some(tools)) = (name, service.dynamic.tools) else { return unknown };
             if service.tools.iter().any(|tool| name.eq_str(tool.info.name)) {
-                return find_tool(service, state, checks, slot, input);
+                return find_tool(service, state, origin, slot, input);
             }
             let mut found = unknown;
-            tools.find(state, &name, &mut |key, info| {
+            tools.find(state, origin.caller(), &name, &mut |key, info| {
                 if let Some(Target { index, .. }) = target::<S>(service.tools.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
-                    found = input.check_tool(index, info, checks);
+                    found = input.check_tool(index, info, origin.checks);
                 }
             });
             found
@@ -335,7 +339,8 @@ impl<S> Route<S> {
             #[cfg(feature = "extensions")]
             if let Some(name) = input.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls()) {
                 let mut checked = Ok(());
-                tools.find(state, &name, &mut |_, info| checked = service.check_call(info, &call));
+                let caller = Caller::admitted(call.principal, call.members.meta, call.server, call.slot);
+                tools.find(state, &caller, &name, &mut |_, info| checked = service.check_call(info, &call));
                 if let Err(failure) = checked {
                     return call.ran(Err(failure.into()));
                 }
@@ -370,15 +375,15 @@ impl<S> Route<S> {
 
     /// `prompts/get`, `prompts/list`: the prompts of the table, and after them the others.
     pub(crate) const DYNAMIC_PROMPTS: &'static Route<S> = &Route {
-        find: |service, state, _, _, input| {
+        find: |service, state, origin, _, input| {
             let name = input.members.name.and_then(|name| name.text());
-            let unknown = Err(RpcError::invalid_params("Unknown prompt"));
+            let unknown = Err(UNKNOWN_PROMPT);
             let (Some(name), Some(prompts)) = (name, service.dynamic.prompts) else { return unknown };
             if service.prompts.iter().any(|prompt| name.eq_str(prompt.info.name)) {
                 return service.find_prompt(input);
             }
             let mut found = unknown;
-            prompts.find(state, &name, &mut |key, info| {
+            prompts.find(state, origin.caller(), &name, &mut |key, info| {
                 if let Some(Target { index, .. }) = target::<S>(service.prompts.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
@@ -401,10 +406,11 @@ impl<S> Route<S> {
 
     /// `completion/complete`: first of what the tables have. The index is that of [`target`] plus one.
     pub(crate) const DYNAMIC_COMPLETIONS: &'static Route<S> = &Route {
-        find: |service, state, checks, slot, input| match (Route::COMPLETIONS.find)(service, state, checks, slot, input)
-        {
-            Err(unknown) => service.find_dynamic_completion(state, input).unwrap_or(Err(unknown)),
-            found => found,
+        find: |service, state, origin, slot, input| {
+            let found = (Route::COMPLETIONS.find)(service, state, origin, slot, input);
+            found.or_else(|unknown| {
+                service.find_dynamic_completion(state, origin.caller(), input).unwrap_or(Err(unknown))
+            })
         },
         call: |service, state, target, input, call| {
             let (Some((key, kind)), Some((argument, value))) = (key_of(target, 1), input.completed()) else {
@@ -426,17 +432,22 @@ impl<S> Route<S> {
 }
 
 /// Finds what a URI names that is not in the table of resources: a resource, a template of the table, another template.
-fn find_dynamic<S>(service: &Service<'_, S>, state: &S, uri: &Text<'_>) -> Option<Target<S>> {
+fn find_dynamic<S>(
+    service: &Service<'_, S>,
+    state: &S,
+    origin: &MessageSource<'_>,
+    uri: &Text<'_>,
+) -> Option<Target<S>> {
     let table = service.resources.len() + service.templates.len();
     let mut found = None;
     if let Some(resources) = service.dynamic.resources {
-        resources.find(state, uri, &mut |key, info| {
+        resources.find(state, origin.caller(), uri, &mut |key, info| {
             found = target(table, key, PLAIN, info.reserve).filter(|_| info.is_sound());
         });
     }
-    found = found.or_else(|| matching(service, state, uri));
+    found = found.or_else(|| matching(service, state, origin, uri));
     if let (None, Some(templates)) = (&found, service.dynamic.templates) {
-        templates.find(state, uri, &mut |key, info| {
+        templates.find(state, origin.caller(), uri, &mut |key, info| {
             found = target(table, key, TEMPLATE, info.reserve).filter(|_| info.is_sound_template());
         });
     }
@@ -448,6 +459,7 @@ impl<S> Service<'_, S> {
     fn find_dynamic_completion<'a>(
         &self,
         state: &S,
+        caller: &Caller<'_>,
         input: &HandlerInput<'a>,
     ) -> Option<Result<Target<S>, RpcError<'a>>> {
         let reference = input.members.reference?;
@@ -461,7 +473,7 @@ impl<S> Service<'_, S> {
         let kind = reference.get("type")?.text()?;
         if kind.eq_str("ref/prompt") {
             let name = reference.get("name")?.text()?;
-            self.dynamic.prompts?.find(state, &name, &mut |key, info| {
+            self.dynamic.prompts?.find(state, caller, &name, &mut |key, info| {
                 let has = info.arguments.iter().any(|known| argument.eq_str(known.name));
                 found = info.is_sound().then(|| known(has, key, PLAIN));
             });
@@ -469,7 +481,7 @@ impl<S> Service<'_, S> {
             let uri = reference.get("uri")?.text()?;
             let mut index = 0;
             if let Some(templates) = self.dynamic.templates {
-                templates.list(state, 0, &mut |info| {
+                templates.list(state, caller, 0, &mut |info| {
                     if found.is_none() && uri.eq_str(info.uri) && info.is_sound_template() {
                         let has = argument.plain().is_some_and(|name| template::has_variable(info.uri, name));
                         found = Some(known(has, index, TEMPLATE));
@@ -479,7 +491,8 @@ impl<S> Service<'_, S> {
                 });
             }
             if let (None, Some(resources)) = (&found, self.dynamic.resources) {
-                resources.find(state, &uri, &mut |_, info| found = info.is_sound().then(|| known(false, 0, PLAIN)));
+                resources
+                    .find(state, caller, &uri, &mut |_, info| found = info.is_sound().then(|| known(false, 0, PLAIN)));
             }
         }
         found

@@ -5,17 +5,21 @@
 //!
 //! It is apart from the lists of constant tables because these are smaller: 76 bytes of flash (uart-tools).
 
-use super::Service;
+use core::cell::Cell;
+
+use super::caller::is_shown;
+use super::context::end_result;
 use super::dynamic::{Dynamic, DynamicLists};
 use super::list::{read_cursor, write_cursor};
 use super::router::{Dispatched, fail};
+use super::{Caller, Service, Visibility};
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 #[cfg(feature = "windows")]
 use crate::server::Skip;
 use crate::server::{
-    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
-    WINDOWS,
+    Caching, IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody,
+    StreamedReply, WINDOWS,
 };
 #[cfg(feature = "windows")]
 use crate::sink::part;
@@ -23,10 +27,30 @@ use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 impl<S> DynamicLists<S> {
     pub(crate) const LINKED: &'static Self = &DynamicLists {
-        list: |service, state, token, request, server, out| service.list_dynamic(state, token, request, server, out),
+        list: |service, state, origin, token, request, server, out| {
+            let asked = Cell::new(false);
+            service.list_dynamic(
+                state,
+                &ListCaller { caller: origin.caller().noting(&asked), asked: &asked },
+                token,
+                request,
+                server,
+                out,
+            )
+        },
         #[cfg(feature = "windows")]
-        pump: |service, state, large, slot, page, out| service.pump_dynamic(state, large, slot, page, out),
+        pump: |service, state, caller, large, slot, page, out| {
+            // The first windows are gone: whether they depended on the caller is not known.
+            let asked = Cell::new(true);
+            service.pump_dynamic(state, &ListCaller { caller: *caller, asked: &asked }, large, slot, page, out)
+        },
     };
+}
+
+/// The caller of a list, and whether the list depends on it.
+struct ListCaller<'c> {
+    caller: Caller<'c>,
+    asked: &'c Cell<bool>,
 }
 
 /// Writes an entry of a list.
@@ -38,8 +62,8 @@ enum Entry<'e> {
     Constant(&'e WriteEntry<'e>),
     /// Made at run time.
     Dynamic(&'e WriteEntry<'e>),
-    /// Wrong, and not listed.
-    Unsound,
+    /// Hidden from the caller, or wrong: not listed.
+    Hidden,
 }
 
 /// Passes the entries of a table on. Returns whether more is wanted.
@@ -47,9 +71,14 @@ fn each<T>(
     table: &[T],
     from: usize,
     with: &mut dyn FnMut(Entry<'_>) -> bool,
+    shows: impl Fn(&T) -> bool,
     write: impl Fn(&T, &mut Writer<'_>),
 ) -> bool {
-    table.get(from..).unwrap_or(&[]).iter().all(|entry| with(Entry::Constant(&|out| write(entry, out))))
+    let mut entries = table.get(from..).unwrap_or(&[]).iter();
+    entries.all(|entry| match shows(entry) {
+        true => with(Entry::Constant(&|out| write(entry, out))),
+        false => with(Entry::Hidden),
+    })
 }
 
 /// Passes descriptions on as entries, until no more are wanted.
@@ -65,22 +94,38 @@ impl<'w> PageWriter<'w> {
 
     fn pass(&mut self, is_sound: bool, write: &WriteEntry<'_>) -> bool {
         // Ignores entries after `stop`.
-        self.goes_on = self.goes_on && (self.with)(if is_sound { Entry::Dynamic(write) } else { Entry::Unsound });
+        self.goes_on = self.goes_on && (self.with)(if is_sound { Entry::Dynamic(write) } else { Entry::Hidden });
         self.goes_on
     }
 }
 
 impl<S> Service<'_, S> {
     /// Passes on the entries of the list that a request wants, from a number on, until the function returns `false`.
-    fn entries(&self, state: &S, slot: &RequestSlot, from: usize, with: &mut dyn FnMut(Entry<'_>) -> bool) {
+    fn entries(
+        &self,
+        state: &S,
+        caller: &Caller<'_>,
+        slot: &RequestSlot,
+        from: usize,
+        with: &mut dyn FnMut(Entry<'_>) -> bool,
+    ) {
         let revision = slot.revision;
+        let shows = |visibility: Option<&Visibility<S>>| is_shown(visibility, state, caller);
         let wanted = match slot.method {
-            Method::ToolsList => each(self.tools, from, with, |it, out| it.info.write(out, revision)),
-            Method::ResourcesList => each(self.resources, from, with, |it, out| it.info.write(out, "uri", revision)),
-            Method::TemplatesList => {
-                each(self.templates, from, with, |it, out| it.info.write(out, "uriTemplate", revision))
+            Method::ToolsList => {
+                each(self.tools, from, with, |it| shows(it.visible), |it, out| it.info.write(out, revision))
             }
-            _ => each(self.prompts, from, with, |it, out| it.info.write(out, revision)),
+            Method::ResourcesList => {
+                each(self.resources, from, with, |it| shows(it.visible), |it, out| it.info.write(out, "uri", revision))
+            }
+            Method::TemplatesList => each(
+                self.templates,
+                from,
+                with,
+                |it| shows(it.visible),
+                |it, out| it.info.write(out, "uriTemplate", revision),
+            ),
+            _ => each(self.prompts, from, with, |it| shows(it.visible), |it, out| it.info.write(out, revision)),
         };
         if !wanted {
             return;
@@ -89,17 +134,16 @@ impl<S> Service<'_, S> {
         let mut writer = PageWriter::new(with);
         let Dynamic { tools, resources, templates, prompts, .. } = self.dynamic;
         match (slot.method, tools, resources, templates, prompts) {
-            (Method::ToolsList, Some(tools), ..) => {
-                tools.list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision)))
-            }
-            (Method::ResourcesList, _, Some(resources), ..) => resources
-                .list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, "uri", revision))),
-            (Method::TemplatesList, _, _, Some(templates), _) => templates.list(state, from, &mut |info| {
+            (Method::ToolsList, Some(tools), ..) => tools
+                .list(state, caller, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision))),
+            (Method::ResourcesList, _, Some(resources), ..) => resources.list(state, caller, from, &mut |info| {
+                writer.pass(info.is_sound(), &|out| info.write(out, "uri", revision))
+            }),
+            (Method::TemplatesList, _, _, Some(templates), _) => templates.list(state, caller, from, &mut |info| {
                 writer.pass(info.is_sound_template(), &|out| info.write(out, "uriTemplate", revision))
             }),
-            (Method::PromptsList, .., Some(prompts)) => {
-                prompts.list(state, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision)))
-            }
+            (Method::PromptsList, .., Some(prompts)) => prompts
+                .list(state, caller, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision))),
             _ => {}
         }
     }
@@ -118,18 +162,21 @@ impl<S> Service<'_, S> {
     fn list_dynamic(
         &self,
         state: &mut S,
+        caller: &ListCaller<'_>,
         token: RequestToken,
         request: &IncomingRequest<'_>,
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
-        let Some(mut page) = self.page_of(state, slot, request.members().cursor) else {
+        let Some(mut page) = self.page_of(state, caller, slot, request.members().cursor) else {
             return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
         };
+        // A later window does not know the user.
+        let windows = WINDOWS && caller.caller.is_of_line();
         loop {
             let mut tried = page;
-            match whole(out, MessageHead::Result, |out| self.write_dynamic(state, slot, &mut tried, out)) {
+            match whole(out, MessageHead::Result, |out| self.write_dynamic(state, caller, slot, &mut tried, out)) {
                 Ok(()) => {
                     server.forget(token);
                     return Ok(Dispatched::Handled);
@@ -138,7 +185,7 @@ impl<S> Service<'_, S> {
                     server.forget(token);
                     return Err(FullError::Now);
                 }
-                Err(FullError::Never) if WINDOWS => break,
+                Err(FullError::Never) if windows => break,
                 Err(FullError::Never) => match tried.next - page.next {
                     0 => return fail(server, token, &RpcError::too_large(), out),
                     // Even one entry is too large: it is left out if the list goes on without it.
@@ -158,15 +205,22 @@ impl<S> Service<'_, S> {
 
     /// Returns the page of a cursor; `None` if this server has not made it. A list that changes can have had any length
     /// before: a cursor behind its end is that of an empty page.
-    fn page_of(&self, state: &S, slot: &RequestSlot, cursor: Option<Raw<'_>>) -> Option<ListPage> {
+    fn page_of(
+        &self,
+        state: &S,
+        caller: &ListCaller<'_>,
+        slot: &RequestSlot,
+        cursor: Option<Raw<'_>>,
+    ) -> Option<ListPage> {
         // Like other servers: an empty cursor means the first page, and `null` is refused.
         let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
             None => 0,
             Some(cursor) => {
                 let start = read_cursor(cursor)?;
                 let mut known = self.changes(slot.method);
-                if !known && (!WINDOWS || start % self.page_size == 0) {
-                    self.entries(state, slot, start, &mut |_| {
+                let windows = WINDOWS && caller.caller.is_of_line();
+                if !known && (!windows || start % self.page_size == 0) {
+                    self.entries(state, &caller.caller, slot, start, &mut |_| {
                         known = true;
                         false
                     });
@@ -179,9 +233,17 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the whole reply, or as much as fits. Afterwards `page` says how far it came.
-    fn write_dynamic(&self, state: &S, slot: &RequestSlot, page: &mut ListPage, out: &mut Writer<'_>) {
+    fn write_dynamic(
+        &self,
+        state: &S,
+        caller: &ListCaller<'_>,
+        slot: &RequestSlot,
+        page: &mut ListPage,
+        out: &mut Writer<'_>,
+    ) {
+        let start = page.next;
         self.write_head(slot, out);
-        self.entries(state, slot, page.next as usize, &mut |entry| {
+        self.entries(state, &caller.caller, slot, page.next as usize, &mut |entry| {
             if !page.goes_on() {
                 return false;
             }
@@ -193,8 +255,31 @@ impl<S> Service<'_, S> {
             // The rest of a long list is not looked at in vain.
             out.written().is_ok()
         });
+        self.note_pages(caller, slot.method, start > 0 || page.more);
         page.write_end(out);
-        self.end_list(slot, Object::resume(out, false))
+        self.end_list_for(caller, slot, Object::resume(out, false))
+    }
+
+    /// Notes that a list depends on the caller of which a page does not show that it does: all pages have the same `cacheScope`.
+    fn note_pages(&self, caller: &ListCaller<'_>, method: Method, is_part: bool) {
+        let hides = match method {
+            Method::ToolsList => self.tools.iter().any(|it| it.visible.is_some()),
+            Method::ResourcesList => self.resources.iter().any(|it| it.visible.is_some()),
+            Method::TemplatesList => self.templates.iter().any(|it| it.visible.is_some()),
+            _ => self.prompts.iter().any(|it| it.visible.is_some()),
+        };
+        if hides || is_part && self.changes(method) {
+            caller.asked.set(true);
+        }
+    }
+
+    /// Writes the members after the entries and the cursor. A list that depends on the caller is private.
+    fn end_list_for(&self, caller: &ListCaller<'_>, slot: &RequestSlot, mut result: Object<'_, '_>) {
+        if slot.revision.is_modern() {
+            let caching = self.about.caching;
+            Caching { public: caching.public && !caller.asked.get(), ..caching }.write(&mut result);
+        }
+        end_result(result, &self.about, slot.revision, None)
     }
 
     /// Sends as much of the reply as there is room for. Returns whether it is complete.
@@ -202,6 +287,7 @@ impl<S> Service<'_, S> {
     fn pump_dynamic(
         &self,
         state: &S,
+        caller: &ListCaller<'_>,
         large: &mut StreamedReply,
         slot: &RequestSlot,
         mut page: ListPage,
@@ -211,7 +297,7 @@ impl<S> Service<'_, S> {
             return false;
         }
         if large.piece == 1 {
-            let sent = self.pump_entries(state, large, slot, &mut page, out);
+            let sent = self.pump_entries(state, caller, large, slot, &mut page, out);
             large.what = StreamBody::List(page);
             if !sent {
                 return false;
@@ -221,7 +307,7 @@ impl<S> Service<'_, S> {
         if large.piece == 2 && !large.send(out, &mut |out| page.write_end(out)) {
             return false;
         }
-        large.send(out, &mut |out| self.end_list(slot, Object::resume(out, false)))
+        large.send(out, &mut |out| self.end_list_for(caller, slot, Object::resume(out, false)))
     }
 
     /// Sends as many entries as there is room for. Returns whether these were all.
@@ -229,13 +315,14 @@ impl<S> Service<'_, S> {
     fn pump_entries(
         &self,
         state: &S,
+        caller: &ListCaller<'_>,
         large: &mut StreamedReply,
         slot: &RequestSlot,
         page: &mut ListPage,
         out: &mut dyn Out,
     ) -> bool {
         let mut done = true;
-        self.entries(state, slot, page.next as usize, &mut |entry| {
+        self.entries(state, &caller.caller, slot, page.next as usize, &mut |entry| {
             // A cancelled list ends after the current entry.
             if large.broken && large.offset == 0 || !page.goes_on() {
                 return false;
@@ -250,7 +337,7 @@ impl<S> Service<'_, S> {
                     Ok(written) => page.begun |= written,
                     Err(_) => done = false,
                 },
-                Entry::Unsound => {}
+                Entry::Hidden => {}
             }
             page.next += u32::from(done);
             done

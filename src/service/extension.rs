@@ -63,7 +63,7 @@ use super::context::{begin_message, end_result};
 use super::input_request::{InputError, InputRequest, InputResponse};
 use super::linked::{HandlerInput, Route, Target};
 use super::requests::{Call, CustomRequest, ReadResource};
-use super::{DEFAULT_RESERVE, Service, ToolInfo};
+use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
 use crate::json::{JsonKind, Raw, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
 use crate::revision::{Revision, Revisions};
@@ -71,8 +71,7 @@ use crate::rpc::{RequestMembers, begin};
 use crate::search::same;
 use crate::server::topics::{ListenTopics, TopicNews};
 use crate::server::{
-    Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, TransportChecks,
-    respond_failure,
+    Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, respond_failure,
 };
 use crate::sink::{MessageHead, Out, whole};
 
@@ -424,7 +423,7 @@ has! {
 fn find_method<'a, S>(
     service: &Service<'_, S>,
     _: &S,
-    checks: &dyn TransportChecks,
+    origin: &MessageSource<'_>,
     slot: &RequestSlot,
     input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
@@ -443,7 +442,7 @@ fn find_method<'a, S>(
     if slot.revision.is_modern() {
         let target = method.target.and_then(|member| input.params?.get(member)?.text());
         if let (Some(name), Some(target)) = (input.name, target) {
-            checks.routing(&name, Some(&target))?;
+            origin.checks.routing(&name, Some(&target))?;
         }
         let capabilities = input.members.meta.and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES));
         if method.gate != Gate::Open && declared(capabilities, extension.id).is_none() {

@@ -1,12 +1,12 @@
 //! Runs handlers again, and does what the outcome of a handler demands: the reply, the questions, the windows.
 
-use super::Service;
 use super::context::{AskVia, HandlerFailure, HandlerResult, HandlerRun, RequestContext, Settled, refuse};
 use super::definition::ResourceInfo;
 use super::linked::{HandlerInput, run_handler};
 use super::requests::Call;
-use super::router::{Dispatched, MessageSource};
+use super::router::Dispatched;
 use super::scratch::{Layout, SEALED};
+use super::{Caller, MessageSource, Service};
 use crate::json::Raw;
 use crate::memory::records::RecordIter;
 use crate::rpc::RequestMembers;
@@ -64,7 +64,12 @@ impl<S> Service<'_, S> {
         let params = kept(&live, owner, PARAMS).map(Raw::trusted);
         let members = params.map_or(RequestMembers::NONE, crate::rpc::read_params);
         let input = HandlerInput { params, members: &members, name: None };
-        let (route, target) = match self.find(state, &(), handling.slot, &input) {
+        let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
+        let principal = principal.or(origin.principal);
+        // It was allowed when it came.
+        let caller = Caller::admitted(principal, members.meta, handling.server, handling.slot);
+        let called = MessageSource::LINE.of(&caller);
+        let (route, target) = match self.find::<false>(state, &called, handling.slot, &input) {
             Ok(found) => found,
             Err(failure) => {
                 // The service has changed meanwhile.
@@ -79,12 +84,10 @@ impl<S> Service<'_, S> {
         }
         handling.slot.resume();
         handling.lay_out(&members, kept(&live, owner, STATE).unwrap_or(b""));
-        let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
         let ask = match handling.slot.revision.is_modern() {
             true => AskVia::Travels { responses: members.input_responses, keep: &mut draft, again: true },
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
-        let principal = principal.or(origin.principal);
         let handling = RequestContext { params, members: &members, ask, principal, reserve, ..handling };
         let mut ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
         ran.drafted = draft.used();

@@ -8,7 +8,7 @@
 
 use super::context::{HandlerRun, RequestContext};
 use super::requests::{Call, Complete, Completer, CustomRequest, GetPrompt, ReadResource};
-use super::{DEFAULT_RESERVE, Service, ToolInfo};
+use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
 use crate::json::{Raw, Text};
 use crate::protocol::Method;
 use crate::revision::Revision;
@@ -70,7 +70,7 @@ pub(crate) struct Route<S: 'static> {
     pub(crate) find: for<'a> fn(
         &Service<'_, S>,
         &S,
-        &dyn TransportChecks,
+        &MessageSource<'_>,
         &RequestSlot,
         &HandlerInput<'a>,
     ) -> Result<Target<S>, RpcError<'a>>,
@@ -201,20 +201,30 @@ impl<S> Routes<S> {
     }
 }
 
+/// The error for a tool that does not exist.
+pub(crate) const UNKNOWN_TOOL: RpcError<'static> = RpcError::invalid_params("Unknown tool");
+
+/// The error for a prompt that does not exist.
+pub(crate) const UNKNOWN_PROMPT: RpcError<'static> = RpcError::invalid_params("Unknown prompt");
+
+/// The error for a completion of what does not exist.
+pub(crate) const UNKNOWN_REFERENCE: RpcError<'static> =
+    RpcError::invalid_params("Invalid params: completion needs a known ref and an argument");
+
 // Functions and no closures, which copy their arguments: 2 % of a `tools/call`.
 
 /// Finds the tool that a request names.
 pub(crate) fn find_tool<'a, S>(
     service: &Service<'_, S>,
     _: &S,
-    checks: &dyn TransportChecks,
+    origin: &MessageSource<'_>,
     _: &RequestSlot,
     input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
     let name = input.members.name.and_then(|name| name.text_of(input.members.plain));
     let found = name.and_then(|name| service.tools.iter().enumerate().find(|(_, tool)| name.eq_str(tool.info.name)));
-    let Some((index, tool)) = found else { return Err(RpcError::invalid_params("Unknown tool")) };
-    input.check_tool(index, &tool.info, checks)
+    let Some((index, tool)) = found else { return Err(UNKNOWN_TOOL) };
+    input.check_tool(index, &tool.info, origin.checks)
 }
 
 /// Runs the handler of a tool.
@@ -243,13 +253,13 @@ pub(crate) fn call_tool<'a, S>(
 pub(crate) fn find_read<'a, S>(
     service: &Service<'_, S>,
     state: &S,
-    _: &dyn TransportChecks,
+    origin: &MessageSource<'_>,
     slot: &RequestSlot,
     input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
     let uri = input.members.uri.and_then(|uri| uri.text());
     let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
-    service.find_resource(state, &uri).ok_or(RpcError::unknown_resource(uri, slot.revision))
+    service.find_resource(state, origin, &uri).ok_or(RpcError::unknown_resource(uri, slot.revision))
 }
 
 impl<S> Service<'_, S> {

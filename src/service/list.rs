@@ -1,9 +1,9 @@
 //! Lists: whole, in pages if the application wants pages, in windows if the sink is smaller. See
 //! [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
 
-use super::Service;
 use super::context::{begin_result, end_result};
 use super::router::{Dispatched, fail};
+use super::{MessageSource, Service};
 use crate::content::TextValue;
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
@@ -19,6 +19,7 @@ impl<S> Service<'_, S> {
     pub(crate) fn run_list(
         &self,
         state: &mut S,
+        origin: &MessageSource<'_>,
         token: RequestToken,
         request: &IncomingRequest<'_>,
         server: &mut Server<'_>,
@@ -27,26 +28,27 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
             let mark = out.mark();
-            let listed = self.guard(|| self.list(state, token, request, server, out));
+            let listed = self.guard(|| self.list(state, origin, token, request, server, out));
             return listed.unwrap_or_else(|| {
                 out.roll_back(mark);
                 fail(server, token, &super::contain::PANICKED, out)
             });
         }
-        self.list(state, token, request, server, out)
+        self.list(state, origin, token, request, server, out)
     }
 
     /// Answers a request for a list.
     pub(crate) fn list(
         &self,
         state: &mut S,
+        origin: &MessageSource<'_>,
         token: RequestToken,
         request: &IncomingRequest<'_>,
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         if let Some(lists) = self.dynamic.lists {
-            return (lists.list)(self, state, token, request, server, out);
+            return (lists.list)(self, state, origin, token, request, server, out);
         }
         let Some(mut page) = self.page(request.method(), request.members().cursor) else {
             return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
@@ -119,7 +121,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the members after the entries and the cursor.
-    pub(crate) fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) {
+    fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) {
         if slot.revision.is_modern() {
             self.about.caching.write(&mut result);
         }

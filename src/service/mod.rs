@@ -93,6 +93,7 @@
 #[cfg(feature = "ask")]
 mod ask;
 mod batch;
+mod caller;
 #[cfg(feature = "alloc")]
 mod contain;
 mod context;
@@ -116,10 +117,12 @@ mod scratch;
 mod source;
 mod stream;
 mod template;
+mod visibility;
 
 pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
 };
+pub use caller::{Caller, MessageSource, Visibility};
 pub use context::RequestContext;
 pub use definition::{
     DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
@@ -136,7 +139,7 @@ pub use linked::CatchPanic;
 pub use requests::{
     Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt, SourceError,
 };
-pub use router::{Dispatched, MessageSource, NotificationContext};
+pub use router::{Dispatched, NotificationContext};
 #[cfg(all(feature = "ask", feature = "derive"))]
 pub use schema::Form;
 #[cfg(feature = "derive")]
@@ -184,6 +187,8 @@ pub struct Service<'t, S: 'static> {
     pub(crate) templates: &'t [ResourceTemplate<S>],
     pub(crate) prompts: &'t [Prompt<S>],
     pub(crate) routes: Routes<S>,
+    /// Handles a message, if there are entries that differ by caller.
+    pub(crate) by_caller: Option<router::DispatchMessage<S>>,
     /// The parts that are not in tables.
     pub(crate) dynamic: Dynamic<'t, S>,
     /// Finds what is not in the table of resources, if there can be such a thing.
@@ -209,6 +214,7 @@ impl<'t, S> Service<'t, S> {
             templates: &[],
             prompts: &[],
             routes: Routes::NONE,
+            by_caller: None,
             dynamic: Dynamic::NONE,
             templated: None,
             #[cfg(feature = "extensions")]
@@ -227,6 +233,9 @@ impl<'t, S> Service<'t, S> {
     pub const fn tools(mut self, tools: &'t [Tool<S>]) -> Self {
         assert!(definition::unique_tools(tools), "two tools have the same name");
         self.tools = tools;
+        if definition::any_tool_hides(tools) {
+            self = self.differs_by_caller();
+        }
         self.feature(ServerCapability::Tools)
     }
 
@@ -235,6 +244,9 @@ impl<'t, S> Service<'t, S> {
     pub const fn resources(mut self, resources: &'t [Resource<S>]) -> Self {
         assert!(definition::unique_resources(resources), "two resources have the same URI");
         self.resources = resources;
+        if definition::any_resource_hides(resources) {
+            self = self.differs_by_caller();
+        }
         self.feature(ServerCapability::Resources)
     }
 
@@ -245,6 +257,9 @@ impl<'t, S> Service<'t, S> {
     pub const fn templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
         assert!(definition::unique_templates(templates), "two templates are the same");
         self.templates = templates;
+        if definition::any_template_hides(templates) {
+            self = self.differs_by_caller();
+        }
         if self.templated.is_none() {
             self.templated = Some(router::matching);
         }
@@ -259,6 +274,9 @@ impl<'t, S> Service<'t, S> {
     pub const fn prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
         assert!(definition::unique_prompts(prompts), "two prompts have the same name");
         self.prompts = prompts;
+        if definition::any_prompt_hides(prompts) {
+            self = self.differs_by_caller();
+        }
         self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
         let completes = definition::any_prompt_completes(prompts);
         let service = self.feature(ServerCapability::Prompts);
@@ -279,6 +297,15 @@ impl<'t, S> Service<'t, S> {
             }
             _ => {}
         }
+        self
+    }
+
+    /// Links what entries that differ by caller need.
+    const fn differs_by_caller(mut self) -> Self {
+        self.by_caller = Some(|service, origin, state, request, server, out| {
+            service.dispatch_message::<true>(origin, state, request, server, out)
+        });
+        self.dynamic.lists = Some(dynamic::DynamicLists::LINKED);
         self
     }
 

@@ -10,16 +10,16 @@
 //!    copies of arguments in the transport; then `requestState`, by its seal.
 
 use super::context::{AskVia, RequestContext, are_responses};
-use super::linked::{HandlerInput, Route, Target, run_handler};
+use super::linked::{HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_REFERENCE, run_handler};
 use super::requests::Call;
 use super::requests::Completer;
 use super::scratch::Layout;
-use super::{PromptInfo, Service, template};
+use super::{Caller, MessageSource, PromptInfo, Service, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
     ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
-    ServerId, ServerOptions, TransportChecks, respond_failure,
+    ServerId, ServerOptions, respond_failure,
 };
 use crate::sink::{FullError, Out};
 
@@ -36,17 +36,6 @@ pub enum Dispatched {
     /// The reply is larger than the sink. Send the pending bytes, then call [`Service::pump`], until it returns
     /// [`Handled`](Dispatched::Handled).
     Streaming(RequestToken),
-}
-
-/// The source of a message: the knowledge of its transport.
-#[derive(Clone, Copy)]
-#[non_exhaustive]
-#[must_use]
-pub struct MessageSource<'o> {
-    /// The checks of the transport.
-    pub checks: &'o dyn TransportChecks,
-    /// The authenticated user.
-    pub principal: Option<&'o str>,
 }
 
 /// The context of a notification from the client, for [`Service::on_notification`].
@@ -67,26 +56,15 @@ pub struct NotificationContext<'a> {
     pub principal: Option<&'a str>,
 }
 
-impl<'o> MessageSource<'o> {
-    /// A line: there are no checks and no user.
-    pub const LINE: MessageSource<'static> = MessageSource::new(&());
-
-    /// Makes the source of messages of a transport with checks.
-    pub const fn new(checks: &'o dyn TransportChecks) -> Self {
-        MessageSource { checks, principal: None }
-    }
-
-    /// Sets the authenticated user.
-    pub const fn principal(self, principal: &'o str) -> Self {
-        MessageSource { principal: Some(principal), ..self }
-    }
-}
-
-impl core::fmt::Debug for MessageSource<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("MessageSource").field("principal", &self.principal).finish_non_exhaustive()
-    }
-}
+/// Handles a message that was read, see [`Service::dispatch_read`].
+pub(crate) type DispatchMessage<S> = fn(
+    &Service<'_, S>,
+    &MessageSource<'_>,
+    &mut S,
+    &mut IncomingRequest<'_>,
+    &mut Server<'_>,
+    &mut dyn Out,
+) -> Result<Dispatched, FullError>;
 
 impl<S> Service<'_, S> {
     /// Handles one message: answers it, or calls its handler.
@@ -141,9 +119,27 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
+        match self.by_caller {
+            Some(dispatch) => dispatch(self, origin, state, request, server, out),
+            None => self.dispatch_message::<false>(origin, state, request, server, out),
+        }
+    }
+
+    /// Handles one message that was read; `BY_CALLER` if there are entries that differ by caller.
+    #[inline(always)]
+    pub(crate) fn dispatch_message<const BY_CALLER: bool>(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        request: &mut IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        let caller = if BY_CALLER { Caller::new(origin, request.meta(), server) } else { Caller::NOBODY };
+        let called = if BY_CALLER { &origin.of(&caller) } else { origin };
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
         let has_resource =
-            |uri: &Text<'_>| self.guard(|| self.find_resource(&*state, uri).is_some()).unwrap_or_default();
+            |uri: &Text<'_>| self.guard(|| self.has_resource::<BY_CALLER>(&*state, called, uri)).unwrap_or_default();
         #[cfg(feature = "extensions")]
         let listening = super::extension::Listening {
             service: self,
@@ -167,9 +163,11 @@ impl<S> Service<'_, S> {
         };
         let method = request.method();
         if matches!(method, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList) {
-            return self.run_list(state, token, request, server, out);
+            return self.run_list(state, called, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
+        let caller = if BY_CALLER { caller.of(slot) } else { caller };
+        let called = if BY_CALLER { &origin.of(&caller) } else { origin };
         let modern = slot.revision.is_modern();
         let input =
             HandlerInput { params: request.params(), members: request.members(), name: Some(request.method_name()) };
@@ -178,7 +176,7 @@ impl<S> Service<'_, S> {
             return fail(server, token, &failure, out);
         }
         // 4. Find the entry that the request names, and open the state that came with it.
-        let (route, target) = match self.find(state, origin.checks, slot, &input) {
+        let (route, target) = match self.find::<BY_CALLER>(state, called, slot, &input) {
             Ok(found) => found,
             Err(failure) => return fail(server, token, &failure, out),
         };
@@ -235,10 +233,10 @@ impl<S> Service<'_, S> {
 
     /// Finds the entry that a request names, and its route.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn find<'a>(
+    pub(crate) fn find<'a, const BY_CALLER: bool>(
         &self,
         state: &S,
-        checks: &dyn TransportChecks,
+        origin: &MessageSource<'_>,
         slot: &RequestSlot,
         input: &HandlerInput<'a>,
     ) -> Result<(&'static Route<S>, Target<S>), RpcError<'a>> {
@@ -249,10 +247,31 @@ impl<S> Service<'_, S> {
         })?;
         #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
-            let found = self.guard(|| (route.find)(self, state, checks, slot, input));
+            let found = self.guard(|| self.find_by::<BY_CALLER>(route, state, origin, slot, input));
             return Ok((route, found.unwrap_or(Err(super::contain::PANICKED))?));
         }
-        Ok((route, (route.find)(self, state, checks, slot, input)?))
+        Ok((route, self.find_by::<BY_CALLER>(route, state, origin, slot, input)?))
+    }
+
+    #[inline(always)]
+    fn find_by<'a, const BY_CALLER: bool>(
+        &self,
+        route: &Route<S>,
+        state: &S,
+        origin: &MessageSource<'_>,
+        slot: &RequestSlot,
+        input: &HandlerInput<'a>,
+    ) -> Result<Target<S>, RpcError<'a>> {
+        if BY_CALLER {
+            self.check_caller(state, origin.caller(), slot, input)?;
+        }
+        (route.find)(self, state, origin, slot, input)
+    }
+
+    /// Returns whether a client may subscribe to a URI.
+    fn has_resource<const BY_CALLER: bool>(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> bool {
+        (!BY_CALLER || self.shows_resource(state, origin.caller(), uri))
+            && self.find_resource(state, origin, uri).is_some()
     }
 
     /// Handles an event without a handler for requests.
@@ -329,11 +348,11 @@ impl<S> Service<'_, S> {
     }
 
     /// Finds the resource at `uri`; templates come after the resources.
-    pub(crate) fn find_resource(&self, state: &S, uri: &Text<'_>) -> Option<Target<S>> {
+    pub(crate) fn find_resource(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> Option<Target<S>> {
         let fixed = self.resources.iter().enumerate().find(|(_, resource)| uri.eq_str(resource.info.uri));
         match fixed {
             Some((index, resource)) => Some(Target::at(index, resource.info.reserve)),
-            None => self.templated?(self, state, uri),
+            None => self.templated?(self, state, origin, uri),
         }
     }
 
@@ -341,14 +360,13 @@ impl<S> Service<'_, S> {
         let name = input.members.name.and_then(|name| name.text());
         let found =
             name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
-        let (index, prompt) = found.ok_or(RpcError::invalid_params("Unknown prompt"))?;
+        let (index, prompt) = found.ok_or(UNKNOWN_PROMPT)?;
         input.check_prompt(index, &prompt.info)
     }
 
     /// Returns the function that completes a value, if there is one.
     pub(crate) fn find_completion<'a>(&self, input: &HandlerInput<'a>) -> Result<Option<Completer<S>>, RpcError<'a>> {
-        const WRONG: RpcError<'static> =
-            RpcError::invalid_params("Invalid params: completion needs a known ref and an argument");
+        const WRONG: RpcError<'static> = UNKNOWN_REFERENCE;
         let reference = input.members.reference.ok_or(WRONG)?;
         let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
         let (name, _) = input.completed().ok_or(WRONG)?;
@@ -387,10 +405,10 @@ impl<'a> HandlerInput<'a> {
 }
 
 /// Finds what a URI names that is not in the table of resources.
-pub(crate) type Matching<S> = fn(&Service<'_, S>, &S, &Text<'_>) -> Option<Target<S>>;
+pub(crate) type Matching<S> = fn(&Service<'_, S>, &S, &MessageSource<'_>, &Text<'_>) -> Option<Target<S>>;
 
 /// Finds the template that a URI matches.
-pub(crate) fn matching<S>(service: &Service<'_, S>, _: &S, uri: &Text<'_>) -> Option<Target<S>> {
+pub(crate) fn matching<S>(service: &Service<'_, S>, _: &S, _: &MessageSource<'_>, uri: &Text<'_>) -> Option<Target<S>> {
     let found = service.templates.iter().enumerate().find(|(_, it)| template::matches_any(it.info.uri, uri))?;
     Some(Target::at(service.resources.len() + found.0, found.1.info.reserve))
 }

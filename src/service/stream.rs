@@ -21,6 +21,8 @@ impl<S> Service<'_, S> {
     /// Sends more of a reply in windows. Call it whenever the sink has room, until it returns [`Dispatched::Handled`].
     #[cfg_attr(not(feature = "windows"), allow(unused_variables, reason = "only sources need the state"))]
     pub fn pump(&self, state: &mut S, token: RequestToken, server: &mut Server<'_>, out: &mut dyn Out) -> Dispatched {
+        #[cfg(feature = "windows")]
+        let id = server.id();
         let Some(slot) = server.slot_mut(token).filter(|slot| WINDOWS && slot.is_streaming()) else {
             return Dispatched::Handled;
         };
@@ -28,7 +30,10 @@ impl<S> Service<'_, S> {
         let done = match large.what {
             StreamBody::List(page) => match self.dynamic.lists {
                 #[cfg(feature = "windows")]
-                Some(lists) => (lists.pump)(self, state, &mut large, slot, page, out),
+                Some(lists) => {
+                    let caller = super::Caller::admitted(None, None, id, slot);
+                    (lists.pump)(self, state, &caller, &mut large, slot, page, out)
+                }
                 _ => self.pump_list(&mut large, slot, page, out),
             },
             #[cfg(feature = "windows")]

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use mcp_sansio::client::views::{ToolView, View as _};
 use mcp_sansio::json::{ParseError, Raw, Text, constant};
 use mcp_sansio::server::{Icon, RpcError};
-use mcp_sansio::service::{Call, DynamicTools, HandlerResult, ToolAnnotations, ToolInfo, is_tool_name};
+use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, ToolAnnotations, ToolInfo, is_tool_name};
 
 type Run<S> = Box<dyn Fn(&mut S, &mut Call<'_>) -> HandlerResult + Send + Sync>;
 
@@ -271,11 +271,11 @@ impl<S> Default for OwnedTools<S> {
 }
 
 impl<S> DynamicTools<S> for OwnedTools<S> {
-    fn list(&self, _: &S, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, _: &S, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = self.read().iter().skip(from).all(|tool| tool.describe(with));
     }
 
-    fn find(&self, _: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
+    fn find(&self, _: &S, _: &Caller<'_>, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
         if let Some((at, tool)) = self.read().iter().enumerate().find(|(_, tool)| name.eq_str(&tool.name)) {
             tool.describe(&mut |info| {
                 with(at, info);

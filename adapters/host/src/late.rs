@@ -179,6 +179,7 @@ enum LateMessage<S: 'static> {
     Log { token: Option<RequestToken>, level: LoggingLevel, message: LogMessage },
     Change(OwnedServerChange),
     ChangeHere(OwnedServerChange),
+    ChangeTo(String, OwnedServerChange),
     EndSession([u8; 16], Millis),
     Answer(RequestToken, Answer<S>),
     Decided,
@@ -328,6 +329,14 @@ impl<S: 'static> LateSender<S> {
         self.0.send(LateMessage::ChangeHere(change.into()))
     }
 
+    /// Announces a change to the clients of one principal: one that nobody else can see. A line has one client, which hears of it.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn publish_to(&self, principal: &str, change: ServerChange<'_>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::ChangeTo(principal.to_owned(), change.into()))
+    }
+
     /// Ends a session that another process has ended, or serves alone, see
     /// `Endpoint::end_session_here`.
     ///
@@ -420,6 +429,7 @@ impl<S: 'static> LateReceiver<S> {
                 LateMessage::Log { token, level, message } => target.log(service, state, token, level, &message),
                 LateMessage::Change(change) => target.publish(change.as_change()),
                 LateMessage::ChangeHere(change) => target.publish_here(change.as_change()),
+                LateMessage::ChangeTo(principal, change) => target.publish_to(&principal, change.as_change()),
                 LateMessage::EndSession(session, until) => target.end_session_here(service, state, &session, until),
                 LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
                 LateMessage::Decided => self.decided = true,
@@ -547,6 +557,11 @@ pub trait LateTarget<S: 'static> {
 
     /// Announces a change that another process has published.
     fn publish_here(&mut self, change: ServerChange<'_>) {
+        self.publish(change);
+    }
+
+    /// Announces a change to the clients of one principal.
+    fn publish_to(&mut self, _principal: &str, change: ServerChange<'_>) {
         self.publish(change);
     }
 
@@ -680,6 +695,10 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
 
     fn publish_here(&mut self, change: ServerChange<'_>) {
         self.publish_here(change);
+    }
+
+    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.publish_to(principal, change);
     }
 
     fn end_session_here(&mut self, service: &Service<'_, S>, state: &mut S, session: &[u8; 16], until: Millis) {

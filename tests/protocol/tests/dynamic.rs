@@ -11,7 +11,7 @@ use mcp_sansio::json::Text;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Caching, RequestSlot, Server};
 use mcp_sansio::service::{
-    Call, Complete, Dispatched, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt,
+    Call, Caller, Complete, Dispatched, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt,
     HandlerResult, Prompt, PromptArgument, PromptInfo, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service,
     Tool, ToolAnnotations, ToolInfo,
 };
@@ -30,7 +30,7 @@ impl Rows {
 }
 
 impl DynamicTools<World> for Rows {
-    fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let info = ToolInfo::new(row, "A row").hints(ToolAnnotations::new().read_only(true));
             with(&if wrong { info.input("{") } else { info })
@@ -44,7 +44,7 @@ impl DynamicTools<World> for Rows {
 }
 
 impl DynamicResources<World> for Rows {
-    fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let uri = format!("{}{row}", if wrong { "" } else { "row://" });
             with(&ResourceInfo::new(&uri, row).mime("text/plain").size(row.len() as u64))
@@ -59,7 +59,7 @@ impl DynamicResources<World> for Rows {
 }
 
 impl DynamicTemplates<World> for Rows {
-    fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let uri = format!("of://{row}/{{part}}{}", if wrong { "{" } else { "" });
             with(&ResourceInfo::new(&uri, row))
@@ -79,7 +79,7 @@ impl DynamicTemplates<World> for Rows {
 }
 
 impl DynamicPrompts<World> for Rows {
-    fn list(&self, world: &World, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+    fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let title = format!("Title of {row}");
             let arguments = [PromptArgument::required("what").title(&title)];
@@ -203,7 +203,7 @@ macro_rules! all_of {
 struct All;
 
 impl DynamicTools<World> for All {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let info = ToolInfo::new("it", "It").title("T").input(SCHEMA).output(SCHEMA).hints(HINTS);
         let _ = [info.icons(&ICONS).meta(META).reserve(9)].iter().skip(from).all(with);
     }
@@ -213,7 +213,7 @@ impl DynamicTools<World> for All {
 }
 
 impl DynamicResources<World> for All {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let info = all_of!(ResourceInfo::new("it://1", "it")).size(5);
         let _ = [info].iter().skip(from).all(with);
     }
@@ -225,7 +225,7 @@ impl DynamicResources<World> for All {
 }
 
 impl DynamicTemplates<World> for All {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = [all_of!(ResourceInfo::new("it://{n}", "it"))].iter().skip(from).all(with);
     }
     fn read(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
@@ -234,7 +234,7 @@ impl DynamicTemplates<World> for All {
 }
 
 impl DynamicPrompts<World> for All {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         let info = PromptInfo::new("it", "It").title("T").arguments(&ARGUMENTS).icons(&ICONS).meta(META).reserve(9);
         let _ = [info].iter().skip(from).all(with);
     }
@@ -485,7 +485,7 @@ struct Many(AtomicUsize);
 const MANY: usize = 10_000;
 
 impl DynamicResources<World> for Many {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         for n in from..MANY {
             self.0.fetch_add(1, Ordering::Relaxed);
             if !with(&ResourceInfo::new(&format!("many://{n}"), "one of many")) {
@@ -494,7 +494,7 @@ impl DynamicResources<World> for Many {
         }
     }
 
-    fn find(&self, _: &World, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+    fn find(&self, _: &World, _: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
         let key = uri.plain().and_then(|uri| uri.strip_prefix("many://")?.parse().ok());
         if let Some(key) = key.filter(|key| *key < MANY) {
             with(key, &ResourceInfo::new(&format!("many://{key}"), "one of many"));
@@ -532,7 +532,7 @@ fn ten_thousand_resources_through_a_kilobyte() {
 fn a_lock_is_behind_it() {
     struct Locked(Mutex<Vec<String>>);
     impl DynamicTools<World> for Locked {
-        fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
             let _ = self.0.lock().unwrap().iter().skip(from).all(|name| with(&ToolInfo::new(name, "")));
         }
         fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -597,7 +597,7 @@ fn late_answers() {
     type Tokens = Vec<mcp_sansio::server::RequestToken>;
     struct Late;
     impl DynamicResources<Tokens> for Late {
-        fn list(&self, _: &Tokens, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+        fn list(&self, _: &Tokens, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
             let _ = [ResourceInfo::new("late:1", "late")].iter().skip(from).all(with);
         }
         fn read(&self, _: usize, tokens: &mut Tokens, read: &mut ReadResource<'_>) -> HandlerResult {
@@ -607,7 +607,7 @@ fn late_answers() {
         }
     }
     impl DynamicPrompts<Tokens> for Late {
-        fn list(&self, _: &Tokens, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+        fn list(&self, _: &Tokens, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
             let _ = [PromptInfo::new("late", "")].iter().skip(from).all(with);
         }
         fn get(&self, _: usize, tokens: &mut Tokens, get: &mut GetPrompt<'_>) -> HandlerResult {

@@ -7,7 +7,7 @@ use common::{MODERN, REVISIONS, World, call, everything, initialize, is_modern, 
 use mcp_sansio::FullError;
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::{MessageLimits, Server};
-use mcp_sansio::service::Service;
+use mcp_sansio::service::{Prompt, Resource, ResourceTemplate, Service, Tool, Visibility};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, ExtraHeaders, GRANT_HEADERS, Grant, MessageAccess,
@@ -70,7 +70,7 @@ impl Site {
             let target = message.name.or(message.uri).map(|target| target.to_string());
             messages.borrow_mut().push(format!("{} {}", message.method, target.unwrap_or_default()));
             assert!(message.principal.unwrap().starts_with("principal "));
-            if message.calls_tool("add") && message.scopes & ADMIN == 0 {
+            if message.lacks_scope() || message.calls_tool("add") && message.scopes & ADMIN == 0 {
                 return Access::Denied {
                     status: 403,
                     challenge: Some("Bearer error=\"insufficient_scope\", scope=\"admin\""),
@@ -212,6 +212,53 @@ fn scopes_by_tool_in_all_revisions() {
             assert_eq!(seen.contains(challenge), expected == "403", "{seen}");
         }
         assert!(site.messages.borrow().contains(&"tools/call add".to_owned()));
+    }
+}
+
+/// Entries whose definition names scopes: a challenge for each kind, in each revision; hidden ones do not exist.
+// spec: A151 A152 A153 A160
+#[test]
+fn scopes_by_entry_in_all_revisions() {
+    const ADMINS: Visibility<World> = Visibility::challenge(ADMIN);
+    const HIDDEN: Visibility<World> = Visibility::scopes(ADMIN);
+    static TOOLS: [Tool<World>; 2] = [
+        Tool::new("act", "Acts", |_, call| call.text("done")).visible(&ADMINS),
+        Tool::new("hidden", "Acts unseen", |_, call| call.text("done")).visible(&HIDDEN),
+    ];
+    static RESOURCES: [Resource<World>; 1] = [Resource::new("x://it", "it", |_, read| read.text("x")).visible(&ADMINS)];
+    static TEMPLATES: [ResourceTemplate<World>; 1] =
+        [ResourceTemplate::new("y://{it}", "it", |_, read| read.text("y")).visible(&ADMINS)];
+    static PROMPTS: [Prompt<World>; 1] = [Prompt::new("ask", "Asks", |_, get| get.user("z")).visible(&ADMINS)];
+    const SERVICE: Service<'static, World> =
+        Service::new("site", "1").tools(&TOOLS).resources(&RESOURCES).templates(&TEMPLATES).prompts(&PROMPTS);
+    for revision in REVISIONS {
+        let (mut site, mut wired) = (Site { service: SERVICE, ..Site::new() }, wired());
+        let mut session_header = String::new();
+        if !is_modern(revision) {
+            let opening = post("Authorization: Bearer ann.1\r\n", &initialize(revision, json!({})));
+            session_header = session(&site.send(&mut wired, &opening).1);
+        }
+        for (method, member, name, with_low) in [
+            ("tools/call", "name", "act", "403"),
+            ("resources/read", "uri", "x://it", "403"),
+            ("resources/read", "uri", "y://1", "403"),
+            ("prompts/get", "name", "ask", "403"),
+            ("tools/call", "name", "hidden", "200"),
+        ] {
+            let message = common::request(revision, 7, method, json!({member: name}));
+            for (token, expected) in [("ann.1", with_low), ("ann.3", "200")] {
+                let mut headers = format!("Authorization: Bearer {token}\r\n{session_header}");
+                if is_modern(revision) {
+                    headers +=
+                        &format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n");
+                }
+                let (_, seen) = site.send(&mut wired, &post(&headers, &message));
+                assert_eq!(status(&seen), expected, "{revision} {token} {name} {seen}");
+                let challenge = "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"admin\"\r\n";
+                assert_eq!(seen.contains(challenge), expected == "403", "{seen}");
+                assert_eq!(seen.contains("Unknown tool"), name == "hidden" && token == "ann.1", "{seen}");
+            }
+        }
     }
 }
 

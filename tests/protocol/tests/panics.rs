@@ -11,8 +11,9 @@ use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Progress, ServerChange};
 use mcp_sansio::service::{
-    Call, Complete, CustomRequest, DynamicResources, DynamicTools, GetPrompt, HandlerResult, InputRequest, Prompt,
-    PromptArgument, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, SourceError, Tool, ToolInfo,
+    Call, Caller, Complete, CustomRequest, DynamicResources, DynamicTools, GetPrompt, HandlerResult, InputRequest,
+    Prompt, PromptArgument, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, SourceError, Tool,
+    ToolInfo,
 };
 use mcp_sansio_host::testing::{Conversation, Reply};
 
@@ -281,7 +282,7 @@ fn each_kind_of_handler_over_http() {
 struct Broken;
 
 impl DynamicTools<World> for Broken {
-    fn list(&self, _: &World, _: usize, _: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, _: usize, _: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         panic!("in a list")
     }
     fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -290,7 +291,7 @@ impl DynamicTools<World> for Broken {
 }
 
 impl DynamicResources<World> for Broken {
-    fn list(&self, _: &World, _: usize, _: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, _: usize, _: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         panic!("in a list")
     }
     fn read(&self, _: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {

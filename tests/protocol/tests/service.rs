@@ -10,8 +10,9 @@ use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Caching, NotifyStatus, PullStatus, RpcError, Server};
 use mcp_sansio::service::{
-    Call, Complete, ContentBlock, CreateMessage, DynamicTools, HandlerResult, InputRequest, Prompt, PromptArgument,
-    PromptMessage, ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool, ToolInfo, is_tool_name,
+    Call, Caller, Complete, ContentBlock, CreateMessage, DynamicTools, HandlerResult, InputRequest, Prompt,
+    PromptArgument, PromptMessage, ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool, ToolInfo,
+    is_tool_name,
 };
 use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_host::testing::Conversation;
@@ -43,7 +44,7 @@ fn names(listed: &str) -> Vec<String> {
 struct Foreign(&'static [fn(&mut ToolInfo<'static>)]);
 
 impl DynamicTools<World> for Foreign {
-    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         const NAMES: [&str; 14] =
             ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
         for (name, change) in NAMES.into_iter().zip(self.0).skip(from) {

@@ -92,6 +92,8 @@ pub struct MessageAccess<'x> {
     pub principal: Option<&'x str>,
     /// The [scopes](Grant::scopes) of the grant.
     pub scopes: u64,
+    /// The scopes that the entry it names needs, if it [challenges](mcp_sansio::service::Visibility::challenge): else 0.
+    pub needed: u64,
     /// The method of the message, like `tools/call`.
     pub method: Text<'x>,
     /// `name` of `params`: the tool or prompt that is meant.
@@ -105,6 +107,13 @@ impl MessageAccess<'_> {
     #[must_use]
     pub fn calls_tool(&self, name: &str) -> bool {
         self.method.eq_str("tools/call") && self.name.is_some_and(|given| given.eq_str(name))
+    }
+
+    /// Returns whether the grant lacks a scope that the entry needs: refuse the message then, and name all
+    /// [needed](MessageAccess::needed) scopes in the challenge.
+    #[must_use]
+    pub const fn lacks_scope(&self) -> bool {
+        self.needed & !self.scopes != 0
     }
 }
 
@@ -146,8 +155,9 @@ impl Admission {
             let members = &envelope.members;
             let name = members.name.and_then(|name| name.text());
             let uri = members.uri.and_then(|uri| uri.text());
-            let access =
-                MessageAccess { head, principal: self.principal.name(), scopes: self.scopes, method, name, uri };
+            let (principal, scopes) = (self.principal.name(), self.scopes);
+            let needed = app.service.challenged_scopes(&method, name.or(uri).as_ref());
+            let access = MessageAccess { head, principal, scopes, needed, method, name, uri };
             match permit(&access) {
                 Access::Granted { .. } | Access::GrantedTo(_) => {}
                 Access::Denied { status, challenge } => {

@@ -175,6 +175,14 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// Returns the scopes of the grant. Without the feature `resource-server` nobody grants any.
+    pub(crate) const fn scopes(&self) -> u64 {
+        #[cfg(feature = "resource-server")]
+        return self.scopes;
+        #[cfg(not(feature = "resource-server"))]
+        0
+    }
+
     /// Admits a principal, without more.
     pub(crate) fn of(principal: Option<&str>) -> Self {
         Admission {

@@ -142,7 +142,8 @@ impl<'a, S> App<'a, S> {
 
     /// Sets the function that decides about each message of an admitted request, before it is handled: requests,
     /// notifications, and each element of a batch. If it refuses one, the whole HTTP request is refused. It sees method and
-    /// target in all revisions, so this is the place to check scopes. Its grants are not looked at.
+    /// target in all revisions, and whether the client [lacks a scope](MessageAccess::lacks_scope) of an entry that challenges: this
+    /// is the place to answer with 403 and a challenge. Its grants are not looked at.
     #[cfg(feature = "resource-server")]
     #[must_use]
     pub fn permit(self, permit: &'a dyn Fn(&MessageAccess<'_>) -> Access<'a>) -> Self {

@@ -22,6 +22,12 @@ impl Endpoint<'_> {
         let scope = self.requests.new_scope();
         let asker = Asker { scope, session: None, resumable: false, primed: false, modern: true, listens };
         let response = self.exchange(turn, &asker, &mut Peer::NEW.clone(), Message::Read(request));
+        if let (true, ResponseBody::Stream(id), Some(name)) = (listens, &response.content, turn.principal) {
+            let owner = self.requests.hash(name);
+            if let Some(stream) = self.streams.at_mut(id.slot) {
+                stream.owner = Some(owner);
+            }
+        }
         // All else ends with the response. Only a listen has subscriptions.
         if listens && !matches!(response.content, ResponseBody::Stream(_)) {
             self.requests.server.end_scope(scope);

@@ -5,6 +5,7 @@ use mcp_sansio::sink::Out;
 
 use super::Endpoint;
 use super::session::Sessions;
+use super::share::Requests;
 use super::stream::{Purpose, Streams};
 
 impl<'m> Endpoint<'m> {
@@ -21,6 +22,26 @@ impl<'m> Endpoint<'m> {
     /// such as one of a file that all of them watch.
     pub fn publish_here(&mut self, change: ServerChange<'_>) {
         publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, change);
+    }
+
+    /// Sends a change to the sessions and listens of one principal, in this process: one that nobody else can see.
+    pub fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        let owner = self.requests.hash(principal);
+        let Endpoint { requests: Requests { server, .. }, sessions, streams, .. } = self;
+        for slot in 0..sessions.capacity() {
+            let is_own = sessions.principal(slot) == Some(principal);
+            if let Some(session) = sessions.get_mut(slot).filter(|_| is_own) {
+                session.peer.record(change);
+                server.publish_in(session.scope, change);
+            }
+        }
+        for slot in 0..streams.slots().len() as u16 {
+            let Some(stream) = streams.at(slot).filter(|stream| stream.purpose != Purpose::Post) else { continue };
+            if stream.owner == Some(owner) {
+                server.publish_in(stream.scope, change);
+            }
+            streams.stir(slot);
+        }
     }
 
     /// Publishes the changes that handlers have published.

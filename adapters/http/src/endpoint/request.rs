@@ -90,6 +90,7 @@ impl Endpoint<'_> {
                 if principal.is_some() {
                     self.requests.make_key(random);
                 }
+                self.requests.server.set_caller_scopes(admission.scopes());
                 #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
                 let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
                 #[cfg(feature = "resource-server")]

@@ -108,6 +108,8 @@ pub struct Stream {
     pub(crate) exchange_id: u32,
     /// The scope of request ids, for a stream without session.
     pub(crate) scope: Scope,
+    /// The hash of the principal of a listen.
+    pub(crate) owner: Option<u64>,
     /// Events have ids, and stay in the log after they were sent.
     pub(crate) resumable: bool,
     /// The stream begins with an event that has an id and no data (2025-11-25).
@@ -153,6 +155,7 @@ impl Stream {
         session: None,
         exchange_id: 0,
         scope: Scope(0),
+        owner: None,
         resumable: false,
         primed: false,
         greeted: false,

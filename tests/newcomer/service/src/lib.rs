@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RpcError, ServerChange};
-use mcp_sansio::service::{
+use mcp_sansio::service::{Caller, 
     Arguments, Call, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
     ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
@@ -157,11 +157,11 @@ fn with_note(id: i64, title: &str, with: impl FnOnce(&ResourceInfo<'_>) -> bool)
 }
 
 impl DynamicResources<Notes> for Each {
-    fn list(&self, notes: &Notes, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, notes: &Notes, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = notes.db.titles(from, |id, title| with_note(id, title, &mut *with));
     }
 
-    fn find(&self, notes: &Notes, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+    fn find(&self, notes: &Notes, _: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
         let id = uri.plain().and_then(|uri| uri.strip_prefix("notes://")?.parse().ok());
         if let Some(note) = id.and_then(|id| notes.db.get(id).ok()?) {
             with_note(note.id, &note.title, |info| {

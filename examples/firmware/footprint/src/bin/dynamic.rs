@@ -6,7 +6,7 @@
 
 use footprint::Device;
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio::service::{
+use mcp_sansio::service::{Caller, 
     Call, Complete, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt, HandlerResult,
     PromptInfo, ReadResource, ResourceInfo, Service, ToolInfo,
 };
@@ -23,7 +23,7 @@ fn names(device: &Device, from: usize) -> impl Iterator<Item = &'static str> {
 }
 
 impl DynamicTools<Device> for Lists {
-    fn list(&self, device: &Device, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, device: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = names(device, from).all(|name| with(&ToolInfo::new(name, "Switches the LED")));
     }
 
@@ -34,7 +34,7 @@ impl DynamicTools<Device> for Lists {
 }
 
 impl DynamicResources<Device> for Lists {
-    fn list(&self, _: &Device, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = URIS.iter().zip(NAMES).skip(from).all(|(uri, name)| with(&ResourceInfo::new(uri, name)));
     }
 
@@ -44,7 +44,7 @@ impl DynamicResources<Device> for Lists {
 }
 
 impl DynamicTemplates<Device> for Lists {
-    fn list(&self, _: &Device, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+    fn list(&self, _: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = TEMPLATES.iter().skip(from).all(|template| with(&ResourceInfo::new(template, "a LED")));
     }
 
@@ -62,7 +62,7 @@ impl DynamicTemplates<Device> for Lists {
 }
 
 impl DynamicPrompts<Device> for Lists {
-    fn list(&self, device: &Device, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+    fn list(&self, device: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         let _ = names(device, from).all(|name| with(&PromptInfo::new(name, "About a LED")));
     }
 

@@ -3,12 +3,12 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::ServerChange;
-use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
+use mcp_sansio::service::{Caller, Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
 
 struct Learned;
 
 impl DynamicTools<Vec<String>> for Learned {
-    fn list(&self, learned: &Vec<String>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, learned: &Vec<String>, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = learned.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Says its name")));
     }
 
