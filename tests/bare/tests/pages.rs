@@ -1,7 +1,7 @@
 //! Without the feature `windows`, a list is cut into pages that fit. An item that does not fit is an error.
 
 use mcp_sansio::server::{RequestSlot, Server};
-use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo};
+use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, Tool, ToolInfo};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 static TOOLS: [Tool<()>; 5] = [
@@ -66,7 +66,7 @@ fn each_tool_is_on_one_page() {
 struct More;
 
 impl DynamicTools<()> for More {
-    fn list(&self, (): &(), from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+    fn list(&self, (): &(), _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let words = ["6", "7", WORDS, "9", "10"];
         let _ = words
             .iter()
