@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, io::Read};
 
 use mcp_sansio::memory::Slots;
-use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool, Visibility};
 use mcp_sansio_auth::dpop::{Nonces, ReplayEntry, ReplayTable};
 use mcp_sansio_auth::jose::{Es256, Es256Key, Jwks, KeyHeader, Signer, Verifier, sign};
 use mcp_sansio_auth::resource_server::{
@@ -23,8 +23,11 @@ use mcp_sansio_blocking::http::{
 
 type Notes = Vec<&'static str>;
 
-static TOOLS: [Tool<Notes>; 2] =
-    [Tool::new("read", "Reads the notes", read), Tool::new("erase", "Erases all notes", erase)];
+static TOOLS: [Tool<Notes>; 2] = [
+    Tool::new("read", "Reads the notes", read),
+    // In the list of all, who can log in again for the scope.
+    Tool::new("erase", "Erases all notes", erase).visible(&Visibility::challenge(ALL)),
+];
 
 fn read(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     call.text(notes.join("\n").as_str())
@@ -39,7 +42,8 @@ fn erase(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
 const SCOPES: [&str; 2] = ["notes:read", "notes:write"];
 /// The scope that each request needs.
 const ANY: [&str; 1] = ["notes:read"];
-const WRITE: u64 = 1 << 1;
+/// The bits of both.
+const ALL: u64 = 0b11;
 /// The least time between two readings of the key set, in seconds.
 const READ_PAUSE: u64 = 2;
 const VERIFIERS: [&dyn Verifier; 1] = [&Es256];
@@ -104,7 +108,7 @@ impl Guard {
     /// Decides about a message of a request that was admitted.
     fn permit<'a>(&self, message: &MessageAccess<'_>) -> Access<'a> {
         // The challenge names all scopes that the tool needs, so that the client asks for them at once.
-        match message.calls_tool("erase") && message.scopes & WRITE == 0 {
+        match message.lacks_scope() {
             true => self.refuse(TokenError::Scope, &SCOPES),
             false => Access::Granted { principal: None },
         }

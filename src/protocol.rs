@@ -216,6 +216,12 @@ impl Method {
         METHODS.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
     }
 
+    /// Returns whether it asks for a list of tools, resources, templates or prompts.
+    #[must_use]
+    pub(crate) const fn is_list(self) -> bool {
+        matches!(self, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList)
+    }
+
     /// Returns whether the era has the method.
     #[must_use]
     pub fn is_of(self, era: Era) -> bool {

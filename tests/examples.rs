@@ -6,6 +6,7 @@ mod programs;
 use std::process::Command;
 
 use mcp_sansio::client::{ClientInfo, Request};
+use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::client::{Child, Client, Ignore};
 use programs::example;
 
@@ -212,7 +213,7 @@ fn tested_tells_the_model_why() {
 }
 
 /// Sends a call to a server with a token. Returns its result, or its error with the challenges.
-fn call_with(url: &str, token: &str, tool: &str) -> Result<String, String> {
+fn ask_with(url: &str, token: &str, request: &Request<'_>) -> Result<String, String> {
     use std::cell::RefCell;
     use std::rc::Rc;
 
@@ -229,9 +230,47 @@ fn call_with(url: &str, token: &str, tool: &str) -> Result<String, String> {
     let mut client = Client::new(transport, Ignore);
     let mut run = || {
         client.connect()?;
-        client.request(&Request::call(tool)).map(|result| result.as_str().to_owned())
+        client.request(request).map(|result| result.as_str().to_owned())
     };
     run().map_err(|error| format!("{error} {}", challenges.borrow()))
+}
+
+fn call_with(url: &str, token: &str, tool: &str) -> Result<String, String> {
+    ask_with(url, token, &Request::call(tool))
+}
+
+/// Two users of one server see different tools, and a journal has a line for each of their requests.
+#[test]
+fn callers_see_their_tools() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let mut command = Command::new(example("callers"));
+    let mut server = command.arg("0").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(server.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let url = said.split_once(": ").unwrap().1;
+    let list = |token: &str| ask_with(url, token, &Request::list_tools());
+    let lists = [list("reader"), list("writer"), list("nobody")];
+    let change = |token: &str| {
+        ask_with(url, token, &Request::call("change").arguments(&Raw::constant(r#"{"text":"buy bread"}"#)))
+    };
+    let changed = [change("reader"), change("writer")];
+    let shown = ask_with(url, "reader", &Request::call("show"));
+    server.kill().unwrap();
+    let journal = String::from_utf8(server.wait_with_output().unwrap().stderr).unwrap();
+    let has = |list: &Result<String, String>, tool: &str| list.as_ref().is_ok_and(|list| list.contains(tool));
+    assert!(has(&lists[0], "\"show\"") && !has(&lists[0], "\"change\""), "{lists:?}");
+    assert!(has(&lists[1], "\"show\"") && has(&lists[1], "\"change\""), "{lists:?}");
+    assert!(lists[2].as_ref().is_err_and(|error| error.contains("wants authorization")), "{lists:?}");
+    assert!(changed[0].as_ref().is_err_and(|error| error.contains("Unknown tool")), "{changed:?}");
+    assert!(has(&changed[1], "changed") && has(&shown, "buy bread"), "{changed:?} {shown:?}");
+    for line in [
+        r#""who":"reader","method":"tools/call","name":"change","outcome":"error","code":-32602"#,
+        r#""who":"writer","method":"tools/call","name":"change","outcome":"result""#,
+        r#""who":"reader","method":"tools/list","outcome":"result""#,
+    ] {
+        assert!(journal.contains(line), "{line}: {journal}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who asks, and what an entry demands of it: lists that differ by caller.
 //!
-//! A program without such entries is linked without this code: builder methods reach it through the field `by_caller` of [`Service`].
+//! A program without such entries is linked without this code: builder methods reach it through the field `hooks` of [`Service`].
 
 use core::cell::Cell;
 

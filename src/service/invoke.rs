@@ -48,6 +48,24 @@ impl<S> Service<'_, S> {
         if !server.slot(token).is_some_and(RequestSlot::is_ready) {
             return Ok(Dispatched::Handled);
         }
+        let Some(watch) = self.hooks.and_then(|hooks| hooks.watch) else {
+            return self.resume_now(origin, state, token, server, out);
+        };
+        let mut done = Ok(Dispatched::Handled);
+        watch(self, state, token, server, out, &mut |state, server, out| {
+            done = self.resume_now(origin, state, token, server, out);
+        });
+        done
+    }
+
+    fn resume_now(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
         if out.held() {
             return Err(FullError::Now);
         }

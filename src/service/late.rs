@@ -170,6 +170,26 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
         answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<Dispatched, RespondError> {
+        let Some(watch) = self.hooks.and_then(|hooks| hooks.watch) else {
+            return self.answer_now(state, request, server, out, answer);
+        };
+        let (token, mut given, mut done) = (request.token(), Some((request, answer)), Err(RespondError::Stale));
+        watch(self, state, token, server, out, &mut |state, server, out| {
+            if let Some((request, answer)) = given.take() {
+                done = self.answer_now(state, request, server, out, answer);
+            }
+        });
+        done
+    }
+
+    fn answer_now<R: LateRequest>(
+        &self,
+        state: &mut S,
+        request: R,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
         let token = request.token();
         let slot = server.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
         if slot.method != R::METHOD {

@@ -106,6 +106,7 @@ pub mod extension;
 mod input_request;
 mod invoke;
 mod late;
+mod layer;
 mod linked;
 mod list;
 mod requests;
@@ -134,6 +135,7 @@ pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use late::{Late, LateRequest};
+pub use layer::{Layer, LayerRequest, Outcome};
 #[cfg(feature = "alloc")]
 pub use linked::CatchPanic;
 pub use requests::{
@@ -155,7 +157,7 @@ use core::num::NonZeroUsize;
 
 use self::dynamic::Dynamic;
 use self::linked::{Route, Routes};
-use crate::json::{Raw, Text};
+use crate::json::Raw;
 use crate::protocol::ServerCapability;
 use crate::revision::Revisions;
 use crate::server::{Caching, Icon, RequestToken, ServerInfo};
@@ -187,8 +189,9 @@ pub struct Service<'t, S: 'static> {
     pub(crate) templates: &'t [ResourceTemplate<S>],
     pub(crate) prompts: &'t [Prompt<S>],
     pub(crate) routes: Routes<S>,
-    /// Handles a message, if there are entries that differ by caller.
-    pub(crate) by_caller: Option<router::DispatchMessage<S>>,
+    /// The code for entries that differ by caller, and for layers.
+    pub(crate) hooks: Option<&'static router::Hooks<S>>,
+    pub(crate) layers: &'t [&'t dyn Layer<S>],
     /// The parts that are not in tables.
     pub(crate) dynamic: Dynamic<'t, S>,
     /// Finds what is not in the table of resources, if there can be such a thing.
@@ -200,7 +203,6 @@ pub struct Service<'t, S: 'static> {
     pub(crate) other: Option<fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult>,
     pub(crate) notified: Option<fn(&mut S, &NotificationContext<'_>)>,
     pub(crate) cancelled: Option<fn(&mut S, RequestToken)>,
-    pub(crate) reasons: Option<fn(&mut S, RequestToken, &Text<'_>)>,
 }
 
 impl<'t, S> Service<'t, S> {
@@ -214,7 +216,8 @@ impl<'t, S> Service<'t, S> {
             templates: &[],
             prompts: &[],
             routes: Routes::NONE,
-            by_caller: None,
+            hooks: None,
+            layers: &[],
             dynamic: Dynamic::NONE,
             templated: None,
             #[cfg(feature = "extensions")]
@@ -223,7 +226,6 @@ impl<'t, S> Service<'t, S> {
             other: None,
             notified: None,
             cancelled: None,
-            reasons: None,
         }
     }
 
@@ -302,9 +304,9 @@ impl<'t, S> Service<'t, S> {
 
     /// Links what entries that differ by caller need.
     const fn differs_by_caller(mut self) -> Self {
-        self.by_caller = Some(|service, origin, state, request, server, out| {
-            service.dispatch_message::<true>(origin, state, request, server, out)
-        });
+        if self.hooks.is_none() {
+            self.hooks = Some(router::Hooks::BY_CALLER);
+        }
         self.dynamic.lists = Some(dynamic::DynamicLists::LINKED);
         self
     }
@@ -339,14 +341,6 @@ impl<'t, S> Service<'t, S> {
     /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
     pub const fn on_cancel(mut self, cancelled: fn(&mut S, RequestToken)) -> Self {
         self.cancelled = Some(cancelled);
-        self
-    }
-
-    /// Sets the function that is called with the `reason` of a `notifications/cancelled`, if there is one. It is called for
-    /// each request in flight, before [`on_cancel`](Service::on_cancel). The text is for logs; it comes from the client, and
-    /// may be as long as a message.
-    pub const fn on_cancel_reason(mut self, reasons: fn(&mut S, RequestToken, &Text<'_>)) -> Self {
-        self.reasons = Some(reasons);
         self
     }
 

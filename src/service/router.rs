@@ -9,6 +9,8 @@
 //! 3. [`Route::find`](super::linked::Route): the tool, resource, prompt or completion that it names, required arguments, the
 //!    copies of arguments in the transport; then `requestState`, by its seal.
 
+use core::cell::Cell;
+
 use super::context::{AskVia, RequestContext, are_responses};
 use super::linked::{HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_REFERENCE, run_handler};
 use super::requests::Call;
@@ -18,8 +20,8 @@ use super::{Caller, MessageSource, PromptInfo, Service, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
-    ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
-    ServerId, ServerOptions, respond_failure,
+    ASKS, IncomingRequest, MIN_ROOM, Millis, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server,
+    ServerEvent, ServerId, ServerOptions, respond_failure,
 };
 use crate::sink::{FullError, Out};
 
@@ -54,7 +56,39 @@ pub struct NotificationContext<'a> {
     pub scope: Scope,
     /// The authenticated user, if the transport knows one.
     pub principal: Option<&'a str>,
+    /// The request that a `notifications/cancelled` ends, if it is in flight. Only a [layer](super::Layer::notification) gets this
+    /// notification.
+    pub cancels: Option<RequestToken>,
+    /// The time on the caller's clock, in milliseconds.
+    pub now: Millis,
 }
+
+/// The code of a service whose entries differ by caller, or that has layers: others are linked without it.
+pub(crate) struct Hooks<S: 'static> {
+    /// Handles a message that was read.
+    pub(crate) dispatch: DispatchMessage<S>,
+    /// Runs a function that may answer a request, and tells the layers of it.
+    pub(crate) watch: Option<WatchAnswer<S>>,
+}
+
+impl<S> Hooks<S> {
+    pub(crate) const BY_CALLER: &'static Hooks<S> = &Hooks {
+        dispatch: |service, origin, state, request, server, out| {
+            service.dispatch_message::<true>(None, origin, state, request, server, out)
+        },
+        watch: None,
+    };
+}
+
+/// See [`Hooks::watch`].
+pub(crate) type WatchAnswer<S> = fn(
+    &Service<'_, S>,
+    &mut S,
+    RequestToken,
+    &mut Server<'_>,
+    &mut dyn Out,
+    &mut dyn FnMut(&mut S, &mut Server<'_>, &mut dyn Out),
+);
 
 /// Handles a message that was read, see [`Service::dispatch_read`].
 pub(crate) type DispatchMessage<S> = fn(
@@ -100,7 +134,7 @@ impl<S> Service<'_, S> {
             Ok(()) => self.dispatch_read(origin, state, &mut request, server, out),
             Err(fault) => {
                 let event = server.unreadable(fault, message, out)?;
-                self.event(origin, state, event, &request, server, out)
+                self.event(origin, state, event, server, out)
             }
         }
     }
@@ -119,16 +153,18 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
-        match self.by_caller {
-            Some(dispatch) => dispatch(self, origin, state, request, server, out),
-            None => self.dispatch_message::<false>(origin, state, request, server, out),
+        match self.hooks {
+            Some(hooks) => (hooks.dispatch)(self, origin, state, request, server, out),
+            None => self.dispatch_message::<false>(None, origin, state, request, server, out),
         }
     }
 
-    /// Handles one message that was read; `BY_CALLER` if there are entries that differ by caller.
+    /// Handles one message that was read; `BY_CALLER` if there are entries that differ by caller, or layers. Notes in `entered`
+    /// the request that goes through the layers.
     #[inline(always)]
     pub(crate) fn dispatch_message<const BY_CALLER: bool>(
         &self,
+        entered: Option<&Cell<Option<RequestToken>>>,
         origin: &MessageSource<'_>,
         state: &mut S,
         request: &mut IncomingRequest<'_>,
@@ -159,10 +195,16 @@ impl<S> Service<'_, S> {
         // No `?` here: it would copy the event.
         let token = match server.take(&context, request, out) {
             Ok(Some(ServerEvent::Request { token })) => token,
-            event => return self.event(origin, state, event?, request, server, out),
+            event => return self.event(origin, state, event?, server, out),
         };
-        let method = request.method();
-        if matches!(method, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList) {
+        if let (true, Some(entered)) = (BY_CALLER, entered) {
+            let answered = self.enter_layers(called, state, token, request, server, out)?;
+            entered.set(Some(token));
+            if let Some(ran) = answered {
+                return self.settle(state, token, ran, server, out);
+            }
+        }
+        if request.method().is_list() {
             return self.run_list(state, called, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
@@ -280,7 +322,6 @@ impl<S> Service<'_, S> {
         origin: &MessageSource<'_>,
         state: &mut S,
         event: Option<ServerEvent<'_>>,
-        request: &IncomingRequest<'_>,
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
@@ -289,15 +330,13 @@ impl<S> Service<'_, S> {
             Some(ServerEvent::Notification { method, params }) => {
                 let principal = origin.principal;
                 if let Some(notified) = self.notified {
-                    let (server, scope) = (server.id(), server.scope());
-                    let notification = NotificationContext { method, params, server, scope, principal };
+                    let (server, scope, now) = (server.id(), server.scope(), server.now);
+                    let notification =
+                        NotificationContext { method, params, server, scope, principal, cancels: None, now };
                     self.guard(|| notified(state, &notification));
                 }
             }
             Some(ServerEvent::Cancelled { token }) => {
-                if let Some((reasons, reason)) = self.reasons.zip(request.reason()) {
-                    self.guard(|| reasons(state, token, &reason));
-                }
                 if let Some(cancelled) = self.cancelled {
                     self.guard(|| cancelled(state, token));
                 }

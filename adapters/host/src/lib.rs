@@ -6,6 +6,7 @@
 //! - [`ClientOptions`], [`PageLimits`]: times and limits of a client.
 //! - [`Stopper`]: ends a server from any task or thread.
 //! - [`LateSender`], [`LateReceiver`]: answers, progress and changes from outside of the handlers, for servers in all adapters.
+//! - [`layers`]: a journal, a switch that allows only what reads, limits of calls and of time, for servers.
 //! - [`Work`]: a thread or a future for a call that takes time, with progress and cancellation.
 //! - `ChildOptions`, `Stderr`, `ChildExit` (feature `client`): a server as a child process.
 //! - `LineSession`, `ChildSession`, `ChildShutdown` (feature `client`): a client on lines and one of a child process, without their
@@ -56,6 +57,7 @@ mod http_serving;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_session;
 mod late;
+pub mod layers;
 mod log_message;
 #[cfg(all(feature = "auth", unix))]
 mod loopback;

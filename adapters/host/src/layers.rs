@@ -1,0 +1,331 @@
+//! [Layers](Layer) for servers on hosts: a journal, a switch that allows only what reads, limits of calls and of time.
+//!
+//! ```
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool, ToolAnnotations};
+//! use mcp_sansio_host::layers::{Journal, RateLimit, ReadOnly};
+//! use mcp_sansio_host::testing::Conversation;
+//!
+//! fn level(tank: &mut u32, call: &mut Call<'_>) -> HandlerResult {
+//!     call.text(*tank)
+//! }
+//! static TOOLS: [Tool<u32>; 2] = [
+//!     Tool::new("level", "Says the level", level).hints(ToolAnnotations::new().read_only(true)),
+//!     Tool::new("drain", "Empties the tank", |tank, call| {
+//!         *tank = 0;
+//!         call.text("empty")
+//!     }),
+//! ];
+//! let (journal, reads) = (Journal::new(Vec::new()), ReadOnly::new());
+//! let limit = RateLimit::new(60, 1_000, 60_000);
+//! let service = Service::new("plant", "1.0").tools(&TOOLS);
+//! let layers: [&dyn mcp_sansio::service::Layer<u32>; 3] = [&journal, &limit, &reads];
+//! let service = service.layers(&layers);
+//! let mut talk = Conversation::new(&service, 7);
+//! talk.open(mcp_sansio::revision::Revision::LATEST);
+//! assert_eq!(talk.call("level", &()).text(), "7");
+//! assert!(talk.call("drain", &()).is_error());
+//! reads.set(false);
+//! assert_eq!(talk.call("drain", &()).text(), "empty");
+//! let lines = String::from_utf8(journal.with(|lines| lines.clone())).unwrap();
+//! assert!(lines.contains(r#""method":"tools/call","name":"drain","outcome":"toolError""#), "{lines}");
+//! ```
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mcp_sansio::json::{Object, Raw};
+use mcp_sansio::server::{Millis, RequestToken, RpcError};
+use mcp_sansio::service::{HandlerError, Layer, LayerRequest, Outcome, Receipt};
+use mcp_sansio::sink::{LineSink, MessageHead, whole};
+
+use crate::LateSender;
+
+type Passes = Result<Option<Receipt>, HandlerError>;
+
+/// The most requests that a layer remembers at once. Beyond it the oldest is forgotten: its client has gone without a word.
+const REMEMBERED: usize = 4_096;
+
+/// Requests that are not answered yet, each with the time when it came.
+struct Open<T>(Mutex<HashMap<RequestToken, (Millis, T)>>);
+
+impl<T> Open<T> {
+    fn new() -> Self {
+        Open(Mutex::new(HashMap::new()))
+    }
+
+    fn add(&self, token: RequestToken, now: Millis, entry: T) {
+        let mut open = lock(&self.0);
+        let oldest = || open.iter().min_by_key(|(_, (came, _))| *came).map(|(token, _)| *token);
+        if let Some(oldest) = if open.len() >= REMEMBERED { oldest() } else { None } {
+            open.remove(&oldest);
+        }
+        open.insert(token, (now, entry));
+    }
+
+    fn remove(&self, token: RequestToken) -> Option<(Millis, T)> {
+        lock(&self.0).remove(&token)
+    }
+}
+
+// Nothing is half changed if a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A journal: a line of JSON for each request that a handler got, when it is answered, and for each notification of a client.
+///
+/// ```text
+/// {"time":12,"who":"ann","method":"tools/call","name":"drain","outcome":"result","millis":3,"trace":"00-4bf9…-01"}
+/// ```
+///
+/// `time` is that of the outcome on the server's clock, in milliseconds; `millis` the time since the request came. `who` is the
+/// principal, `name` the tool, prompt or URI, `trace` the `traceparent`; each is left out if there is none. `outcome` is `result`,
+/// `toolError` (a result with `isError`), `error` (with `code`), `cancelled` or `notified`. Arguments and results are not in it. A line
+/// that cannot be written is lost.
+pub struct Journal<W> {
+    out: Mutex<W>,
+    open: Open<Entry>,
+}
+
+struct Entry {
+    who: Option<String>,
+    method: String,
+    name: Option<String>,
+    trace: Option<String>,
+}
+
+impl<W: Write + Send> Journal<W> {
+    /// Makes a journal that writes to `out`. It is flushed after each line.
+    pub fn new(out: W) -> Self {
+        Journal { out: Mutex::new(out), open: Open::new() }
+    }
+
+    /// Calls a function with the output.
+    pub fn with<T>(&self, act: impl FnOnce(&mut W) -> T) -> T {
+        act(&mut lock(&self.out))
+    }
+
+    fn write(&self, entry: &Entry, outcome: &str, code: Option<i32>, (came, now): (Millis, Millis)) {
+        let mut line = LineSink::new(Vec::new());
+        // It grows without a limit, so it is whole.
+        let _ = whole(&mut line, MessageHead::Notification, |out| {
+            let mut object = Object::open(out);
+            object.number("time", now);
+            let mut text = |key, text: Option<&str>| {
+                if let Some(text) = text {
+                    object.text(key, text);
+                }
+            };
+            text("who", entry.who.as_deref());
+            text("method", Some(&entry.method));
+            text("name", entry.name.as_deref());
+            text("outcome", Some(outcome));
+            if let Some(code) = code {
+                let digits = code.to_string();
+                object.raw("code", Raw::parse(digits.as_bytes()).unwrap_or(Raw::constant("0")));
+            }
+            object.number("millis", now.saturating_sub(came));
+            if let Some(trace) = &entry.trace {
+                object.text("trace", trace);
+            }
+            object.close();
+        });
+        let mut out = lock(&self.out);
+        let _ = out.write_all(line.pending()).and_then(|()| out.flush());
+    }
+}
+
+impl<W> std::fmt::Debug for Journal<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+impl<S, W: Write + Send> Layer<S> for Journal<W> {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        let entry = Entry {
+            who: request.principal().map(str::to_owned),
+            method: request.method().to_string(),
+            name: request.name().map(|name| name.to_string()),
+            trace: request.trace_context().traceparent().map(|parent| parent.to_string()),
+        };
+        self.open.add(request.token(), request.now(), entry);
+        Ok(None)
+    }
+
+    fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, now: Millis) {
+        let (words, code) = match outcome {
+            Outcome::Later => return,
+            Outcome::Result => ("result", None),
+            Outcome::ToolError => ("toolError", None),
+            Outcome::Error(code) => ("error", Some(code)),
+            _ => return drop(self.open.remove(token)),
+        };
+        if let Some((came, entry)) = self.open.remove(token) {
+            self.write(&entry, words, code, (came, now));
+        }
+    }
+
+    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
+        if let Some((came, entry)) = heard.cancels.and_then(|token| self.open.remove(token)) {
+            self.write(&entry, "cancelled", None, (came, heard.now));
+        }
+        let (who, method) = (heard.principal.map(str::to_owned), heard.method.to_string());
+        self.write(&Entry { who, method, name: None, trace: None }, "notified", None, (heard.now, heard.now));
+        true
+    }
+}
+
+/// A switch that allows only tools with `readOnlyHint`. Calls of other tools get a result with `isError`. It is on at the start.
+///
+/// The hint is the word of whoever wrote the tool: it is no protection from a tool that is wrong about itself. Resources and
+/// prompts only read; methods of extensions pass.
+#[derive(Debug)]
+pub struct ReadOnly(AtomicBool);
+
+impl ReadOnly {
+    /// Makes a switch that is on.
+    #[must_use]
+    pub const fn new() -> Self {
+        ReadOnly(AtomicBool::new(true))
+    }
+
+    /// Turns it on or off, from any thread. It counts for the next request.
+    pub fn set(&self, on: bool) {
+        self.0.store(on, Ordering::Release);
+    }
+}
+
+impl Default for ReadOnly {
+    fn default() -> Self {
+        ReadOnly::new()
+    }
+}
+
+impl<S> Layer<S> for ReadOnly {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        // A tool that the caller does not have is answered as unknown.
+        let writes = request.tool_hints().is_some_and(|hints| hints.read_only != Some(true));
+        match writes && self.0.load(Ordering::Acquire) {
+            true => Err("Only tools that change nothing are allowed now".into()),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A limit of requests in a time: a share for each principal, and a total. Callers without a principal have one share together.
+/// Beyond it a request is refused with error -32603, before its handler runs.
+///
+/// The time begins with the first request, and anew with the first one after its end.
+#[derive(Debug)]
+pub struct RateLimit {
+    share: u32,
+    total: u32,
+    per: Millis,
+    spent: Mutex<Spent>,
+}
+
+#[derive(Debug)]
+struct Spent {
+    since: Millis,
+    total: u32,
+    by: HashMap<Option<String>, u32>,
+}
+
+impl RateLimit {
+    /// Allows `share` requests of one principal and `total` of all, in each `per` milliseconds. It keeps the names of the
+    /// principals that have asked in this time: at most `total`.
+    #[must_use]
+    pub fn new(share: u32, total: u32, per: Millis) -> Self {
+        RateLimit { share, total, per, spent: Mutex::new(Spent { since: 0, total: 0, by: HashMap::new() }) }
+    }
+
+    fn takes(&self, who: Option<&str>, now: Millis) -> bool {
+        let mut spent = lock(&self.spent);
+        if spent.total == 0 || now.saturating_sub(spent.since) >= self.per {
+            *spent = Spent { since: now, total: 0, by: HashMap::new() };
+        }
+        let who = who.map(str::to_owned);
+        if spent.total >= self.total || spent.by.get(&who).is_some_and(|own| *own >= self.share) || self.share == 0 {
+            return false;
+        }
+        spent.total += 1;
+        *spent.by.entry(who).or_default() += 1;
+        true
+    }
+}
+
+impl<S> Layer<S> for RateLimit {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        match self.takes(request.principal(), request.now()) {
+            true => Ok(None),
+            false => Err(RpcError::internal("Too many requests: try again later").into()),
+        }
+    }
+
+    fn outcome(&self, _: &mut S, _: RequestToken, outcome: Outcome, _: Millis) {
+        if outcome == Outcome::Again {
+            // It comes again, and was counted. Whose it was does not matter for the total; a share errs on the strict side.
+            let mut spent = lock(&self.spent);
+            spent.total = spent.total.saturating_sub(1);
+        }
+    }
+}
+
+/// A limit of the time that an answer may take: requests that were put off are failed with error -32603. A handler that runs
+/// cannot be stopped.
+#[derive(Debug)]
+pub struct Timeout<S: 'static> {
+    late: LateSender<S>,
+    after: Millis,
+    open: Open<()>,
+}
+
+impl<S: 'static> Timeout<S> {
+    /// Fails requests through `late` that are not answered after this time.
+    pub fn new(late: LateSender<S>, after: Millis) -> Self {
+        Timeout { late, after, open: Open::new() }
+    }
+
+    /// Returns when to call [`expire`](Timeout::expire), on the server's clock; `None` while nothing waits.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        lock(&self.open.0).values().map(|(came, ())| came.saturating_add(self.after)).min()
+    }
+
+    /// Fails the requests whose time is over. Call it from the loop, or from a thread of its own.
+    pub fn expire(&self, now: Millis) {
+        let mut open = lock(&self.open.0);
+        let over: Vec<_> = open.extract_if(|_, (came, ())| now.saturating_sub(*came) >= self.after).collect();
+        drop(open);
+        for (token, _) in over {
+            // It may be answered by now; then there is nothing to fail.
+            let _ = self.late.fail(token, &RpcError::internal("It took too long"));
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Open<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Open").field(&lock(&self.0).len()).finish()
+    }
+}
+
+impl<S: 'static> Layer<S> for Timeout<S> {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        self.open.add(request.token(), request.now(), ());
+        Ok(None)
+    }
+
+    fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
+        if outcome != Outcome::Later {
+            self.open.remove(token);
+        }
+    }
+
+    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
+        heard.cancels.map(|token| self.open.remove(token));
+        true
+    }
+}

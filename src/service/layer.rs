@@ -1,0 +1,362 @@
+//! Layers: what stands around every request and every notification of a service.
+//!
+//! A service without layers is linked without this code: [`Service::layers`] sets other [hooks](super::router::Hooks).
+
+use core::cell::Cell;
+use core::ops::{Deref, DerefMut};
+
+use super::context::{HandlerError, HandlerRun, Receipt, RequestContext};
+use super::linked::HandlerInput;
+use super::router::{Dispatched, Hooks, NotificationContext};
+use super::scratch::Layout;
+use super::{Caller, MessageSource, Service, ToolAnnotations};
+use crate::json::{Raw, Text};
+use crate::protocol::Method;
+use crate::rpc::MessageShape;
+use crate::server::{IncomingRequest, MIN_ROOM, Millis, RequestToken, Server};
+use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
+
+/// What stands around the handlers of a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request,
+/// refuse it, answer it, replace its `params`, and see its outcome; and read or drop a notification of the client.
+///
+/// Requests that the server answers itself (`initialize`, `server/discover`, `ping`, `logging/setLevel`, subscriptions) have no
+/// handler, and no layer. Replies go out while they are written: a layer sees the kind of an outcome, never its bytes.
+///
+/// ```
+/// use mcp_sansio::server::RpcError;
+/// use mcp_sansio::service::{Call, HandlerError, HandlerResult, Layer, LayerRequest, Receipt, Service, Tool};
+///
+/// /// Refuses everything while the plant is being cleaned.
+/// struct Cleaning;
+///
+/// impl Layer<bool> for Cleaning {
+///     fn request(&self, is_cleaned: &mut bool, _: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
+///         if *is_cleaned { Err(RpcError::new(-31000, "The plant is being cleaned").into()) } else { Ok(None) }
+///     }
+/// }
+///
+/// fn fill(_: &mut bool, call: &mut Call<'_>) -> HandlerResult {
+///     call.text("filled")
+/// }
+/// static TOOLS: [Tool<bool>; 1] = [Tool::new("fill", "Fills the tank", fill)];
+/// const SERVICE: Service<'static, bool> = Service::new("plant", "1.0").tools(&TOOLS).layers(&[&Cleaning]);
+/// # let _ = SERVICE;
+/// ```
+pub trait Layer<S>: Sync {
+    /// Gets a request that the server has admitted, before its entry is looked for. `Ok(None)` lets it go on; an answer, by a
+    /// method of the [`RequestContext`], or an error ends its way in: later layers and the handler do not get it.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`].
+    fn request(&self, state: &mut S, request: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
+        let _ = (state, request);
+        Ok(None)
+    }
+
+    /// Gets the outcome of a request that [`request`](Layer::request) has got, at `now` on the caller's clock. A request that is
+    /// put off has two: [`Later`](Outcome::Later), then that of the late answer.
+    fn outcome(&self, state: &mut S, token: RequestToken, outcome: Outcome, now: Millis) {
+        let _ = (state, token, outcome, now);
+    }
+
+    /// Gets a notification of the client, before anything else. If it returns `false`, the notification is dropped.
+    fn notification(&self, state: &mut S, notification: &NotificationContext<'_>) -> bool {
+        let _ = (state, notification);
+        true
+    }
+}
+
+/// The outcome of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A result.
+    Result,
+    /// The result of a tool with `isError`.
+    ToolError,
+    /// A JSON-RPC error with this code.
+    Error(i32),
+    /// None yet: it is answered later, or its handler has asked the client.
+    Later,
+    /// None: the sink has no room, and the same message comes again. Forget the request.
+    Again,
+}
+
+/// A request on its way in, for [`Layer::request`]. It dereferences to the [`RequestContext`], with the methods that read and
+/// answer it.
+#[derive(Debug)]
+pub struct LayerRequest<'h, 'm> {
+    handling: RequestContext<'h>,
+    caller: Caller<'h>,
+    method: Text<'m>,
+    name: Option<Text<'m>>,
+    hints: Option<ToolAnnotations>,
+    replaced: Option<Raw<'m>>,
+}
+
+impl<'h, 'm> LayerRequest<'h, 'm> {
+    /// Returns who asks.
+    pub const fn caller(&self) -> &Caller<'h> {
+        &self.caller
+    }
+
+    /// Returns the `method`.
+    pub const fn method(&self) -> Text<'m> {
+        self.method
+    }
+
+    /// Returns the tool or prompt that it names, or the URI of the resource, as the client has sent it.
+    pub const fn name(&self) -> Option<Text<'m>> {
+        self.name
+    }
+
+    /// Returns the `annotations` of the tool that a `tools/call` names; `None` if there is no such tool for this caller.
+    pub const fn tool_hints(&self) -> Option<ToolAnnotations> {
+        self.hints
+    }
+
+    /// Replaces `params`, a JSON object: a part of the message, or a constant. Later layers and the handler get these.
+    pub const fn replace_params(&mut self, params: Raw<'m>) {
+        self.replaced = Some(params);
+    }
+
+    /// Answers with a result of your own, see [`CustomRequest::result`](super::CustomRequest::result).
+    ///
+    /// # Errors
+    /// It was answered already, or the result does not fit.
+    pub fn result(&mut self, result: Raw<'_>) -> Result<Option<Receipt>, HandlerError> {
+        self.handling.write_own(result, None).map(Some)
+    }
+}
+
+impl<'h> Deref for LayerRequest<'h, '_> {
+    type Target = RequestContext<'h>;
+
+    fn deref(&self) -> &RequestContext<'h> {
+        &self.handling
+    }
+}
+
+impl<'h> DerefMut for LayerRequest<'h, '_> {
+    fn deref_mut(&mut self) -> &mut RequestContext<'h> {
+        &mut self.handling
+    }
+}
+
+impl<'t, S> Service<'t, S> {
+    /// Sets the [layers](Layer) around all handlers. A request goes through them in this order, and its outcome in the reverse
+    /// one. Default: none.
+    pub const fn layers(mut self, layers: &'t [&'t dyn Layer<S>]) -> Self {
+        self.layers = layers;
+        self.hooks = Some(Hooks::LAYERED);
+        self.dynamic.lists = Some(super::dynamic::DynamicLists::LINKED);
+        self
+    }
+}
+
+impl<S> Hooks<S> {
+    const LAYERED: &'static Hooks<S> = &Hooks {
+        dispatch: |service, origin, state, request, server, out| {
+            service.dispatch_layered(origin, state, request, server, out)
+        },
+        watch: Some(|service, state, token, server, out, run| {
+            let kind = Cell::new(None);
+            run(state, server, &mut Watch::new(out, &kind));
+            if let Some(outcome) = kind.get() {
+                service.leave_layers(state, token, outcome, server.now);
+            }
+        }),
+    };
+}
+
+impl<S> Service<'_, S> {
+    fn dispatch_layered(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        request: &mut IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        if let MessageShape::Notification { method } = request.shape() {
+            let notification = NotificationContext {
+                method,
+                params: request.params(),
+                server: server.id(),
+                scope: server.scope(),
+                principal: origin.principal,
+                cancels: if method.eq_str("notifications/cancelled") { server.named_by(request) } else { None },
+                now: server.now,
+            };
+            let mut passes = |layer: &dyn Layer<S>| self.guard(|| layer.notification(state, &notification));
+            if !self.layers.iter().all(|layer| passes(*layer).unwrap_or(true)) {
+                return Ok(Dispatched::Handled);
+            }
+        }
+        let (kind, entered) = (Cell::new(None), Cell::new(None));
+        let mut watch = Watch::new(out, &kind);
+        let step = self.dispatch_message::<true>(Some(&entered), origin, state, request, server, &mut watch);
+        if let Some(token) = entered.get() {
+            let outcome = match step {
+                Err(FullError::Now) => Outcome::Again,
+                _ => kind.get().unwrap_or(Outcome::Later),
+            };
+            self.leave_layers(state, token, outcome, server.now);
+        }
+        step
+    }
+
+    /// Passes an admitted request through the layers. Returns what one of them has done with it.
+    ///
+    /// # Errors
+    /// There is no room for a reply: no layer has got it, and the same message comes again.
+    pub(crate) fn enter_layers<'m>(
+        &self,
+        called: &MessageSource<'_>,
+        state: &mut S,
+        token: RequestToken,
+        request: &mut IncomingRequest<'m>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Option<HandlerRun>, FullError> {
+        let (reserve, hints) = self.foresee(called, state, token, request, server, out);
+        if out.held() || out.room() < reserve.min(out.capacity()) {
+            server.forget(token);
+            return Err(FullError::Now);
+        }
+        for layer in self.layers {
+            let (members, params) = (*request.members(), request.params());
+            let (method, name) = (request.method_name(), members.name.or(members.uri).and_then(|name| name.text()));
+            let input = HandlerInput { params, members: &members, name: Some(method) };
+            let mark = out.mark();
+            let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
+                return Ok(None);
+            };
+            let handling = RequestContext { principal: called.principal, reserve: MIN_ROOM, ..handling };
+            let caller = *called.caller();
+            let mut passing = LayerRequest { handling, caller, method, name, hints, replaced: None };
+            let ran = match self.guard(|| layer.request(state, &mut passing)) {
+                Some(Ok(None)) if passing.handling.settled.is_none() => None,
+                Some(Ok(Some(receipt))) => Some(passing.handling.ran(Ok(receipt))),
+                Some(Ok(None)) => Some(passing.handling.ran_nothing()),
+                Some(Err(error)) => Some(passing.handling.ran(Err(error))),
+                None => {
+                    #[cfg(feature = "alloc")]
+                    return Ok(Some(HandlerRun::panicked(out, mark)));
+                    #[cfg(not(feature = "alloc"))]
+                    return Ok(None);
+                }
+            };
+            let _: Mark = mark;
+            if ran.is_some() {
+                return Ok(ran);
+            }
+            if let Some(params) = passing.replaced {
+                request.envelope.members = crate::rpc::read_params(params);
+                request.envelope.params = Some(params);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the room that the reply to a request will need, and the annotations of the tool that it names. A handler must not
+    /// run twice for want of room, and neither may a layer: a list waits for the empty sink.
+    fn foresee(
+        &self,
+        called: &MessageSource<'_>,
+        state: &S,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        server: &Server<'_>,
+        out: &dyn Out,
+    ) -> (usize, Option<ToolAnnotations>) {
+        if request.method().is_list() {
+            return (out.capacity(), None);
+        }
+        let input =
+            HandlerInput { params: request.params(), members: request.members(), name: Some(request.method_name()) };
+        let found = server.slot(token).and_then(|slot| self.find::<true>(state, called, slot, &input).ok());
+        let reserve = found.as_ref().map_or(MIN_ROOM, |(_, target)| target.reserve.max(MIN_ROOM));
+        let name = request.members().name.and_then(|name| name.text());
+        let (Method::ToolsCall, Some(_), Some(name)) = (request.method(), found, name) else { return (reserve, None) };
+        let mut hints = self.tools.iter().find(|tool| name.eq_str(tool.info.name)).map(|tool| tool.info.hints);
+        if let (None, Some(tools)) = (hints, self.dynamic.tools) {
+            tools.find(state, called.caller(), &name, &mut |_, info| hints = Some(info.hints));
+        }
+        (reserve, hints)
+    }
+
+    fn leave_layers(&self, state: &mut S, token: RequestToken, outcome: Outcome, now: Millis) {
+        for layer in self.layers.iter().rev() {
+            self.guard(|| layer.outcome(state, token, outcome, now));
+        }
+    }
+}
+
+/// A sink that notes the kind of the reply that goes through it.
+struct Watch<'o> {
+    out: &'o mut dyn Out,
+    kind: &'o Cell<Option<Outcome>>,
+    /// The last piece was the key `isError`.
+    is_after_key: bool,
+}
+
+impl<'o> Watch<'o> {
+    fn new(out: &'o mut dyn Out, kind: &'o Cell<Option<Outcome>>) -> Self {
+        Watch { out, kind, is_after_key: false }
+    }
+}
+
+impl Sink for Watch<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        // As `context::write_words` and `Object::boolean` write them; no text has a quote without its escape.
+        let is_failed = self.is_after_key && bytes == b"true" || bytes.starts_with(b"\"}],\"isError\":true");
+        if is_failed && self.kind.get() == Some(Outcome::Result) {
+            self.kind.set(Some(Outcome::ToolError));
+        }
+        self.is_after_key = bytes.ends_with(b"\"isError\":") || self.is_after_key && bytes == b":";
+        self.out.put(bytes)
+    }
+
+    fn room(&self) -> usize {
+        self.out.room()
+    }
+}
+
+impl Out for Watch<'_> {
+    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        self.out.begin(head)?;
+        match head {
+            MessageHead::Result | MessageHead::Streamed => self.kind.set(Some(Outcome::Result)),
+            MessageHead::Error(code) | MessageHead::Refusal(code) => self.kind.set(Some(Outcome::Error(code))),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.out.end();
+    }
+
+    fn mark(&self) -> Mark {
+        self.out.mark()
+    }
+
+    fn roll_back(&mut self, mark: Mark) {
+        self.kind.set(None);
+        self.out.roll_back(mark);
+    }
+
+    fn hold(&mut self, on: bool) {
+        self.out.hold(on);
+    }
+
+    fn held(&self) -> bool {
+        self.out.held()
+    }
+
+    fn capacity(&self) -> usize {
+        self.out.capacity()
+    }
+}
