@@ -4,13 +4,17 @@
 //! with the Redis at that URL.
 
 mod mount;
+mod scopes;
 
 use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
+use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::channel;
-use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal, StreamPolicy};
+use mcp_sansio_blocking::http::{
+    EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, MessageAccess, SessionSeal, StreamPolicy,
+};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
 use mcp_sansio_extensions::tasks::Tasks;
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
@@ -103,7 +107,13 @@ fn fixture(process: u16) -> Fixture {
 fn serve(port: u16, fleet: Option<&str>, process: u16) -> io::Result<()> {
     // A proxy finds the process of a stream of 2024-11-05 by the path that its client is told.
     let post_path = if process == 0 { CONFIG.post_path } else { format!("/messages/{process}").leak() };
-    let mut options = HttpServerOptions::new().config(CONFIG.post_path(post_path)).seal(&*SEAL);
+    let site = format!("http://127.0.0.1:{port}");
+    let metadata = format!(r#"{{"resource":"{site}/mcp","authorization_servers":["http://127.0.0.1:9797"]}}"#);
+    let metadata = Raw::parse(metadata.leak().as_bytes()).map_err(io::Error::other)?;
+    let config = CONFIG.post_path(post_path).resource_metadata(metadata);
+    let metadata_url = format!("{site}/.well-known/oauth-protected-resource/mcp");
+    let permit = |message: &MessageAccess<'_>| scopes::permit(message, &metadata_url);
+    let mut options = HttpServerOptions::new().config(config).seal(&*SEAL);
     if KEY.get().is_some() {
         options = options.session_seal(SessionSeal::new(&*SEAL));
     }
@@ -118,6 +128,7 @@ fn serve(port: u16, fleet: Option<&str>, process: u16) -> io::Result<()> {
     };
     let server = HttpServer::bind(("127.0.0.1", port))?.options(options);
     stop_on_signals(&server)?;
+    let server = server.authorize(&scopes::authorize).permit(&permit);
     let (mut server, mut fixture) = (server.tick(go_on), fixture(process));
     if let Some(fleet) = &fleet {
         fixture.last_states = Some(Box::leak(Box::new(fleet.tasks(&late))));
