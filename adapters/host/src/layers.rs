@@ -329,3 +329,92 @@ impl<S: 'static> Layer<S> for Timeout<S> {
         true
     }
 }
+
+/// A span for each request that a handler gets, until it is answered, with the names of
+/// [OpenTelemetry's conventions for MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp). Needs the feature `tracing`.
+///
+/// A bridge to OpenTelemetry takes the name from `otel.name` and the parent from `traceparent`. Events of a handler are not in the
+/// span: a layer stands before and behind the handler, not around its thread.
+#[cfg(feature = "tracing")]
+#[derive(Debug)]
+pub struct Spans(Open<tracing::Span>);
+
+#[cfg(feature = "tracing")]
+impl Spans {
+    /// Makes the layer.
+    #[must_use]
+    pub fn new() -> Self {
+        Spans(Open::new())
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Default for Spans {
+    fn default() -> Self {
+        Spans::new()
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl<S> Layer<S> for Spans {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        use tracing::field::Empty;
+
+        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
+        // The URI of a resource is no part of the name: there may be many.
+        let (label, target) = match (&*method, &name) {
+            ("tools/call", Some(tool)) => (format!("{method} {tool}"), Some("gen_ai.tool.name")),
+            ("prompts/get", Some(prompt)) => (format!("{method} {prompt}"), Some("gen_ai.prompt.name")),
+            (_, Some(_)) => (method.clone(), Some("mcp.resource.uri")),
+            (_, None) => (method.clone(), None),
+        };
+        let span = tracing::info_span!(
+            "mcp",
+            otel.name = label,
+            otel.kind = "server",
+            mcp.method.name = method,
+            mcp.protocol.version = request.revision().date(),
+            gen_ai.operation.name = Empty,
+            gen_ai.tool.name = Empty,
+            gen_ai.prompt.name = Empty,
+            mcp.resource.uri = Empty,
+            traceparent = Empty,
+            error.type = Empty,
+            rpc.response.status_code = Empty,
+            otel.status_code = Empty,
+        );
+        if let (Some(key), Some(name)) = (target, &name) {
+            span.record(key, name.as_str());
+        }
+        if method == "tools/call" {
+            span.record("gen_ai.operation.name", "execute_tool");
+        }
+        if let Some(parent) = request.trace_context().traceparent() {
+            span.record("traceparent", tracing::field::display(parent));
+        }
+        self.0.add(request.token(), request.now(), span);
+        Ok(None)
+    }
+
+    fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
+        if outcome == Outcome::Later {
+            return;
+        }
+        let Some((_, span)) = self.0.remove(token) else { return };
+        let code = match outcome {
+            Outcome::ToolError => "tool_error".to_owned(),
+            Outcome::Error(code) => code.to_string(),
+            _ => return,
+        };
+        span.record("error.type", code.as_str());
+        span.record("otel.status_code", "ERROR");
+        if let Outcome::Error(_) = outcome {
+            span.record("rpc.response.status_code", code.as_str());
+        }
+    }
+
+    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
+        heard.cancels.map(|token| self.0.remove(token));
+        true
+    }
+}

@@ -105,3 +105,79 @@ fn an_answer_that_takes_too_long_is_an_error() {
     let failed = talk.hear(&mut receiver, std::time::Duration::from_secs(5));
     assert!(failed.iter().any(|line| line.contains("-32603") && line.contains("too long")), "{failed:?}");
 }
+
+#[cfg(feature = "tracing")]
+mod spans {
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// The fields of all spans, and the ends of spans.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for Kept {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.lock().unwrap().push(format!("{field}={value:?}"));
+        }
+    }
+
+    impl Subscriber for Kept {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            span.record(&mut self.clone());
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, values: &Record<'_>) {
+            values.record(&mut self.clone());
+        }
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+
+        fn try_close(&self, _: Id) -> bool {
+            self.0.lock().unwrap().push("closed".into());
+            true
+        }
+    }
+
+    #[test]
+    fn a_span_has_the_names_of_the_conventions() {
+        let kept = Kept::default();
+        let seen = Arc::clone(&kept.0);
+        tracing::subscriber::with_default(kept, || {
+            let spans = mcp_sansio_host::layers::Spans::new();
+            let layers: [&dyn Layer<State>; 1] = [&spans];
+            let service = Service::new("test", "1").tools(&TOOLS).layers(&layers);
+            let mut talk = Conversation::new(&service, None);
+            talk.open(Revision::LATEST);
+            let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            let call = serde_json::json!({"name": "never", "_meta": {"traceparent": parent}});
+            talk.request("tools/call", &call);
+        });
+        let seen = seen.lock().unwrap().join("\n");
+        for field in [
+            "otel.name=\"tools/call never\"",
+            "mcp.method.name=\"tools/call\"",
+            "mcp.protocol.version=\"2026-07-28\"",
+            "gen_ai.operation.name=\"execute_tool\"",
+            "gen_ai.tool.name=\"never\"",
+            "error.type=\"-32602\"",
+            "rpc.response.status_code=\"-32602\"",
+            "closed",
+        ] {
+            assert!(seen.contains(field), "{field}: {seen}");
+        }
+    }
+}
