@@ -59,9 +59,16 @@ pub trait Layer<S>: Sync {
         let _ = (state, token, outcome, now);
     }
 
-    /// Gets a notification of the client, before anything else. If it returns `false`, the notification is dropped.
-    fn notification(&self, state: &mut S, notification: &NotificationContext<'_>) -> bool {
-        let _ = (state, notification);
+    /// Gets a notification of the client, before anything else, at `now` on the caller's clock. `cancels` is the request that a
+    /// `notifications/cancelled` ends, if it is in flight. If it returns `false`, the notification is dropped.
+    fn notification(
+        &self,
+        state: &mut S,
+        notification: &NotificationContext<'_>,
+        cancels: Option<RequestToken>,
+        now: Millis,
+    ) -> bool {
+        let _ = (state, notification, cancels, now);
         true
     }
 }
@@ -186,10 +193,11 @@ impl<S> Service<'_, S> {
                 server: server.id(),
                 scope: server.scope(),
                 principal: origin.principal,
-                cancels: if method.eq_str("notifications/cancelled") { server.named_by(request) } else { None },
-                now: server.now,
             };
-            let mut passes = |layer: &dyn Layer<S>| self.guard(|| layer.notification(state, &notification));
+            let ends = method.eq_str("notifications/cancelled");
+            let (cancels, now) = (if ends { server.named_by(request) } else { None }, server.now);
+            let mut passes =
+                |layer: &dyn Layer<S>| self.guard(|| layer.notification(state, &notification, cancels, now));
             if !self.layers.iter().all(|layer| passes(*layer).unwrap_or(true)) {
                 return Ok(Dispatched::Handled);
             }

@@ -16,7 +16,7 @@ use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 impl<S> Service<'_, S> {
     /// Answers a request for a list, of which a part may come from the program.
     #[inline(always)]
-    pub(crate) fn run_list(
+    pub(crate) fn run_list<const BY_CALLER: bool>(
         &self,
         state: &mut S,
         origin: &MessageSource<'_>,
@@ -28,17 +28,17 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
             let mark = out.mark();
-            let listed = self.guard(|| self.list(state, origin, token, request, server, out));
+            let listed = self.guard(|| self.list::<BY_CALLER>(state, origin, token, request, server, out));
             return listed.unwrap_or_else(|| {
                 out.roll_back(mark);
                 fail(server, token, &super::contain::PANICKED, out)
             });
         }
-        self.list(state, origin, token, request, server, out)
+        self.list::<BY_CALLER>(state, origin, token, request, server, out)
     }
 
     /// Answers a request for a list.
-    pub(crate) fn list(
+    pub(crate) fn list<const BY_CALLER: bool>(
         &self,
         state: &mut S,
         origin: &MessageSource<'_>,
@@ -47,7 +47,8 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
-        if let Some(lists) = self.dynamic.lists {
+        // Without hooks there are constant entries only, the same for all.
+        if BY_CALLER && let Some(lists) = self.dynamic.lists {
             return (lists.list)(self, state, origin, token, request, server, out);
         }
         let Some(mut page) = self.page(request.method(), request.members().cursor) else {

@@ -20,8 +20,8 @@ use super::{Caller, MessageSource, PromptInfo, Service, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
-    ASKS, IncomingRequest, MIN_ROOM, Millis, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server,
-    ServerEvent, ServerId, ServerOptions, respond_failure,
+    ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
+    ServerId, ServerOptions, respond_failure,
 };
 use crate::sink::{FullError, Out};
 
@@ -56,11 +56,6 @@ pub struct NotificationContext<'a> {
     pub scope: Scope,
     /// The authenticated user, if the transport knows one.
     pub principal: Option<&'a str>,
-    /// The request that a `notifications/cancelled` ends, if it is in flight. Only a [layer](super::Layer::notification) gets this
-    /// notification.
-    pub cancels: Option<RequestToken>,
-    /// The time on the caller's clock, in milliseconds.
-    pub now: Millis,
 }
 
 /// The code of a service whose entries differ by caller, or that has layers: others are linked without it.
@@ -174,8 +169,14 @@ impl<S> Service<'_, S> {
         let caller = if BY_CALLER { Caller::new(origin, request.meta(), server) } else { Caller::NOBODY };
         let called = if BY_CALLER { &origin.of(&caller) } else { origin };
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
-        let has_resource =
-            |uri: &Text<'_>| self.guard(|| self.has_resource::<BY_CALLER>(&*state, called, uri)).unwrap_or_default();
+        let has_resource = |uri: &Text<'_>| {
+            let has = || match BY_CALLER {
+                true => self.has_resource(&*state, called, uri),
+                // Fork: 8 bytes of flash (uart, tools only): the closure has no origin.
+                false => self.find_resource(&*state, &MessageSource::LINE, uri).is_some(),
+            };
+            self.guard(has).unwrap_or_default()
+        };
         #[cfg(feature = "extensions")]
         let listening = super::extension::Listening {
             service: self,
@@ -205,7 +206,7 @@ impl<S> Service<'_, S> {
             }
         }
         if request.method().is_list() {
-            return self.run_list(state, called, token, request, server, out);
+            return self.run_list::<BY_CALLER>(state, called, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         let caller = if BY_CALLER { caller.of(slot) } else { caller };
@@ -310,10 +311,9 @@ impl<S> Service<'_, S> {
         (route.find)(self, state, origin, slot, input)
     }
 
-    /// Returns whether a client may subscribe to a URI.
-    fn has_resource<const BY_CALLER: bool>(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> bool {
-        (!BY_CALLER || self.shows_resource(state, origin.caller(), uri))
-            && self.find_resource(state, origin, uri).is_some()
+    /// Returns whether a caller may subscribe to a URI.
+    fn has_resource(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> bool {
+        self.shows_resource(state, origin.caller(), uri) && self.find_resource(state, origin, uri).is_some()
     }
 
     /// Handles an event without a handler for requests.
@@ -330,9 +330,8 @@ impl<S> Service<'_, S> {
             Some(ServerEvent::Notification { method, params }) => {
                 let principal = origin.principal;
                 if let Some(notified) = self.notified {
-                    let (server, scope, now) = (server.id(), server.scope(), server.now);
-                    let notification =
-                        NotificationContext { method, params, server, scope, principal, cancels: None, now };
+                    let (server, scope) = (server.id(), server.scope());
+                    let notification = NotificationContext { method, params, server, scope, principal };
                     self.guard(|| notified(state, &notification));
                 }
             }

@@ -37,7 +37,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
-use mcp_sansio::service::{HandlerError, Layer, LayerRequest, Outcome, Receipt};
+use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt};
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
 use crate::LateSender;
@@ -168,12 +168,18 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
         }
     }
 
-    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
-        if let Some((came, entry)) = heard.cancels.and_then(|token| self.open.remove(token)) {
-            self.write(&entry, "cancelled", None, (came, heard.now));
+    fn notification(
+        &self,
+        _: &mut S,
+        heard: &NotificationContext<'_>,
+        cancels: Option<RequestToken>,
+        now: Millis,
+    ) -> bool {
+        if let Some((came, entry)) = cancels.and_then(|token| self.open.remove(token)) {
+            self.write(&entry, "cancelled", None, (came, now));
         }
         let (who, method) = (heard.principal.map(str::to_owned), heard.method.to_string());
-        self.write(&Entry { who, method, name: None, trace: None }, "notified", None, (heard.now, heard.now));
+        self.write(&Entry { who, method, name: None, trace: None }, "notified", None, (now, now));
         true
     }
 }
@@ -324,8 +330,8 @@ impl<S: 'static> Layer<S> for Timeout<S> {
         }
     }
 
-    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
-        heard.cancels.map(|token| self.open.remove(token));
+    fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
+        cancels.map(|token| self.open.remove(token));
         true
     }
 }
@@ -413,8 +419,8 @@ impl<S> Layer<S> for Spans {
         }
     }
 
-    fn notification(&self, _: &mut S, heard: &mcp_sansio::service::NotificationContext<'_>) -> bool {
-        heard.cancels.map(|token| self.0.remove(token));
+    fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
+        cancels.map(|token| self.0.remove(token));
         true
     }
 }

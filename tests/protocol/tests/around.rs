@@ -50,9 +50,15 @@ impl Layer<Seen> for Named {
         seen.told.push(format!("{} {outcome:?} at {now}", self.0));
     }
 
-    fn notification(&self, seen: &mut Seen, notification: &NotificationContext<'_>) -> bool {
+    fn notification(
+        &self,
+        seen: &mut Seen,
+        notification: &NotificationContext<'_>,
+        cancels: Option<RequestToken>,
+        _: Millis,
+    ) -> bool {
         let reason = notification.params.and_then(|params| params.get("reason")?.text()).map(|text| text.to_string());
-        seen.told.push(format!("{} {} {reason:?} {}", self.0, notification.method, notification.cancels.is_some()));
+        seen.told.push(format!("{} {} {reason:?} {}", self.0, notification.method, cancels.is_some()));
         !notification.method.eq_str("notifications/drop")
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RpcError, ServerChange};
-use mcp_sansio::service::{Caller, 
-    Arguments, Call, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
+use mcp_sansio::service::{
+    Arguments, Call, Caller, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
     ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
 use mcp_sansio_host::{LateSender, Work};

@@ -6,8 +6,8 @@
 
 use footprint::Device;
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio::service::{Caller, 
-    Call, Complete, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt, HandlerResult,
+use mcp_sansio::service::{
+    Call, Caller, Complete, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt, HandlerResult,
     PromptInfo, ReadResource, ResourceInfo, Service, ToolInfo,
 };
 

@@ -3,7 +3,7 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::ServerChange;
-use mcp_sansio::service::{Caller, Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
+use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
 
 struct Learned;
 
