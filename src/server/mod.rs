@@ -488,7 +488,7 @@ impl Server<'_> {
     }
 
     /// Sets the scopes that the user behind the next messages has granted, one bit each in an order of the application's, for
-    /// [`Caller::scopes`](crate::service::Caller::scopes). Default: all, because on a line nobody grants any.
+    /// [`Caller::scopes`](crate::service::Caller::scopes). Default: all, because a line has no scopes.
     pub fn set_caller_scopes(&mut self, bits: u64) {
         self.caller_scopes = bits;
     }

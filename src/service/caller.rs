@@ -1,4 +1,4 @@
-//! Who asks, and what an entry demands of it: lists that differ by caller.
+//! The caller of a message, and the demands of an entry on it: lists that differ by caller.
 //!
 //! A program without such entries is linked without this code: builder methods reach it through the field `hooks` of [`Service`].
 
@@ -150,7 +150,7 @@ impl core::fmt::Debug for Caller<'_> {
     }
 }
 
-/// What an entry of a constant table demands of its caller: [`Tool::visible`](super::Tool::visible) and its like.
+/// The demands of an entry of a constant table on its caller: [`Tool::visible`](super::Tool::visible) and its like.
 ///
 /// A caller that an entry is *hidden* from does not see it in a list, and gets the answer of a name that does not exist when it
 /// calls, reads, gets, completes or subscribes to it. An entry that *challenges* is in the list of everybody; a caller without

@@ -1,4 +1,4 @@
-//! Layers: what stands around every request and every notification of a service.
+//! Layers around every request and every notification of a service.
 //!
 //! A service without layers is linked without this code: [`Service::layers`] sets other [hooks](super::router::Hooks).
 
@@ -16,7 +16,7 @@ use crate::rpc::MessageShape;
 use crate::server::{IncomingRequest, MIN_ROOM, Millis, RequestToken, Server};
 use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
 
-/// What stands around the handlers of a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request,
+/// A layer around the handlers of a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request,
 /// refuse it, answer it, replace its `params`, and see its outcome; and read or drop a notification of the client.
 ///
 /// Requests that the server answers itself (`initialize`, `server/discover`, `ping`, `logging/setLevel`, subscriptions) have no

@@ -62,7 +62,7 @@ pub struct NotificationContext<'a> {
 pub(crate) struct Hooks<S: 'static> {
     /// Handles a message that was read.
     pub(crate) dispatch: DispatchMessage<S>,
-    /// Runs a function that may answer a request, and tells the layers of it.
+    /// Runs a function that may answer a request, and passes its outcome to the layers.
     pub(crate) watch: Option<WatchAnswer<S>>,
 }
 

@@ -329,7 +329,7 @@ impl<S: 'static> LateSender<S> {
         self.0.send(LateMessage::ChangeHere(change.into()))
     }
 
-    /// Announces a change to the clients of one principal: one that nobody else can see. A line has one client, which hears of it.
+    /// Announces a change to the clients of one principal: one that no other client can see. A line has one client, which gets it.
     ///
     /// # Errors
     /// [`LateSendError`]

@@ -81,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 ///
 /// `time` is that of the outcome on the server's clock, in milliseconds; `millis` the time since the request came. `who` is the
-/// principal, `name` the tool, prompt or URI, `trace` the `traceparent`; each is left out if there is none. `outcome` is `result`,
+/// principal, `name` the tool, prompt or URI, `trace` the `traceparent`; one that is absent is left out. `outcome` is `result`,
 /// `toolError` (a result with `isError`), `error` (with `code`), `cancelled` or `notified`. Arguments and results are not in it. A line
 /// that cannot be written is lost.
 pub struct Journal<W> {
@@ -186,7 +186,7 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
 
 /// A switch that allows only tools with `readOnlyHint`. Calls of other tools get a result with `isError`. It is on at the start.
 ///
-/// The hint is the word of whoever wrote the tool: it is no protection from a tool that is wrong about itself. Resources and
+/// The hint is the word of the tool's author: it is no protection from a tool that is wrong about itself. Resources and
 /// prompts only read; methods of extensions pass.
 #[derive(Debug)]
 pub struct ReadOnly(AtomicBool);

@@ -175,7 +175,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Returns the scopes of the grant. Without the feature `resource-server` nobody grants any.
+    /// Returns the scopes of the grant. Without the feature `resource-server` there are none.
     pub(crate) const fn scopes(&self) -> u64 {
         #[cfg(feature = "resource-server")]
         return self.scopes;
