@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 20377,
-    "code lines, http": 11988,
-    "code lines, published": 55618,
-    "public functions": 1902,
-    "public types": 415,
-    "feature entries": 46,
-    "cfgs": 714,
-    "tracked files": 2196,
-    "words for users": 29824,
+    "code lines, core": 21154,
+    "code lines, http": 12031,
+    "code lines, published": 56758,
+    "public functions": 1935,
+    "public types": 424,
+    "feature entries": 47,
+    "cfgs": 722,
+    "tracked files": 2209,
+    "words for users": 30737,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
