@@ -153,6 +153,12 @@ impl ClientError {
         ClientError::Lost { why, detail: String::new() }
     }
 
+    /// Makes the error of a connection that is closed; `why` may be empty.
+    #[must_use]
+    pub fn closed(why: &str) -> Self {
+        ClientError::Lost { why: TransportError::Closed, detail: why.to_owned() }
+    }
+
     /// Adds facts from the transport, if the error has no detail yet.
     pub fn explain(&mut self, with: impl FnOnce(TransportError) -> String) {
         if let ClientError::Lost { why, detail } = self

@@ -22,7 +22,8 @@
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
-//! - `take_task_outcome`, `TaskNotice` (feature `client`): give outcomes and notifications to a task that is followed.
+//! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
+//! - `take_task_outcome`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -62,6 +63,8 @@ mod log_message;
 #[cfg(all(feature = "auth", unix))]
 mod loopback;
 mod options;
+#[cfg(feature = "client")]
+mod outcomes;
 mod pages;
 mod results;
 pub mod schema;
@@ -107,11 +110,13 @@ pub use http_session::HttpSession;
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
+#[cfg(feature = "client")]
+pub use outcomes::{OutcomeHandler, Outcomes};
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
 pub use stop::Stopper;
 #[cfg(feature = "client")]
-pub use tasks::{TaskNotice, take_task_outcome};
+pub use tasks::{FollowedTasks, take_task_outcome};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConnector, TlsStream};
 #[cfg(all(feature = "auth", unix))]

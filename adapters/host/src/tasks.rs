@@ -1,5 +1,7 @@
 //! The outcomes of requests about tasks, and notifications.
 
+use std::task::{Poll, Waker};
+
 use mcp_sansio::client::{Client, SendError, TransportError};
 use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::server::Millis;
@@ -47,37 +49,65 @@ const fn may_pass(error: &ClientError) -> bool {
     }
 }
 
-/// The last notification about a task that is followed.
+/// The most tasks whose last notification is kept until they are followed again. Others are polled.
+const FOLLOWED: usize = 64;
+
+/// The tasks that are followed, the newest last, with the last notification about each.
 #[derive(Debug, Default)]
-pub struct TaskNotice {
+pub struct FollowedTasks(Vec<FollowedTask>);
+
+#[derive(Debug)]
+struct FollowedTask {
+    id: String,
+    /// The params of the last notification. Each has the whole state, so the latest is enough.
     latest: Option<OwnedRaw>,
+    waker: Option<Waker>,
 }
 
-impl TaskNotice {
-    /// Returns the params of a notification about a task, and the id of the task; `None` for any other notification.
-    #[must_use]
-    pub fn of<'a>(method: &Text<'_>, params: Option<Raw<'a>>) -> Option<(Text<'a>, Raw<'a>)> {
+impl FollowedTasks {
+    /// Keeps notifications about a task from now on. Returns the waker of the task that is followed no more, if there are too
+    /// many.
+    pub fn begin(&mut self, id: &str) -> Option<Waker> {
+        if self.0.iter().any(|task| task.id == id) {
+            return None;
+        }
+        let oldest = if self.0.len() >= FOLLOWED { self.0.remove(0).waker } else { None };
+        self.0.push(FollowedTask { id: id.to_owned(), latest: None, waker: None });
+        oldest
+    }
+
+    /// Keeps no more notifications about a task. Returns its waker.
+    pub fn end(&mut self, id: &str) -> Option<Waker> {
+        let at = self.0.iter().position(|task| task.id == id)?;
+        self.0.remove(at).waker
+    }
+
+    /// Takes the last notification about a task. Pending while there is none; then `waker` is woken when there is one, and the
+    /// waker that it replaces goes to `wakes`.
+    pub fn poll(&mut self, id: &str, waker: Option<&Waker>, wakes: &mut impl Extend<Waker>) -> Poll<OwnedRaw> {
+        let Some(task) = self.0.iter_mut().find(|task| task.id == id) else { return Poll::Pending };
+        if let Some(latest) = task.latest.take() {
+            return Poll::Ready(latest);
+        }
+        let old = std::mem::replace(&mut task.waker, waker.cloned());
+        wakes.extend(old.filter(|old| waker.is_none_or(|new| !old.will_wake(new))));
+        Poll::Pending
+    }
+
+    /// Keeps the params of a notification about a task that is followed.
+    pub(crate) fn notified(&mut self, method: &Text<'_>, params: Option<Raw<'_>>) {
         let is_meant = ["notifications/tasks", "notifications/tasks/status"].iter().any(|name| method.eq_str(name));
-        let params = params.filter(|_| is_meant)?;
-        Some((params.get("taskId")?.text()?, params))
+        if let Some(params) = params.filter(|_| is_meant)
+            && let Some(id) = params.get("taskId").and_then(|id| id.text())
+            && let Some(task) = self.0.iter_mut().find(|task| id.eq_str(&task.id))
+        {
+            task.latest = Some(params.into());
+        }
     }
 
-    /// Keeps a copy of the params. Each has the whole state, so the latest is enough.
-    pub fn keep(&mut self, params: Raw<'_>) {
-        self.latest = Some(params.into());
-    }
-
-    /// Returns whether there are any.
-    #[must_use]
-    pub const fn is_kept(&self) -> bool {
-        self.latest.is_some()
-    }
-
-    /// Gives them to the task. Returns whether there were any.
-    pub fn give(&mut self, task: &mut TaskFollower, now: Millis, engine: &Client<'_>) -> bool {
-        let Some(params) = self.latest.take() else { return false };
-        task.notified(params.raw(), now, engine);
-        true
+    /// Wakes those about which there is a notification.
+    pub(crate) fn wake(&mut self, wakes: &mut impl Extend<Waker>) {
+        self.0.iter_mut().filter(|task| task.latest.is_some()).for_each(|task| wakes.extend(task.waker.take()));
     }
 }
 
@@ -174,9 +204,26 @@ mod tests {
         }
     }
 
+    /// Notifications are kept for tasks that are followed: for each once, for the newest ones, and until they end.
+    #[test]
+    fn the_newest_tasks_are_kept_once_until_they_end() {
+        let followed = |tasks: &FollowedTasks| tasks.0.iter().map(|task| task.id.clone()).collect::<Vec<_>>();
+        let mut tasks = FollowedTasks::default();
+        for id in ["a", "b", "a"] {
+            tasks.begin(id);
+        }
+        assert_eq!(followed(&tasks), ["a", "b"]);
+        (2..=FOLLOWED).for_each(|number| _ = tasks.begin(&number.to_string()));
+        assert_eq!((followed(&tasks).len(), &*followed(&tasks)[0]), (FOLLOWED, "b"));
+        tasks.end("b");
+        tasks.end("b");
+        assert_eq!((followed(&tasks).len(), &*followed(&tasks)[0]), (FOLLOWED - 1, "2"));
+    }
+
     #[test]
     fn the_latest_notification_is_given_to_the_task() {
         let text = |text: &'static str| Raw::parse(text.as_bytes()).unwrap().text().unwrap();
+        let poll = |tasks: &mut FollowedTasks, id| tasks.poll(id, None, &mut Vec::new());
         for (method, params, is_of_a_task) in [
             (r#""notifications/tasks""#, Some(DONE), true),
             (r#""notifications/tasks/status""#, Some(DONE), true),
@@ -185,17 +232,23 @@ mod tests {
             (r#""notifications/tasks""#, Some(Raw::constant(r#"{"taskId":7}"#)), false),
             (r#""notifications/tasks""#, None, false),
         ] {
-            let found = TaskNotice::of(&text(method), params);
-            assert_eq!(found.is_some(), is_of_a_task, "{method} {params:?}");
-            assert!(found.is_none_or(|(id, params)| id.eq_str("a") && params.as_str() == DONE.as_str()));
+            let mut tasks = FollowedTasks::default();
+            ["a", "b"].iter().for_each(|id| _ = tasks.begin(id));
+            assert!(poll(&mut tasks, "a").is_pending());
+            let working = DONE.as_str().replace("completed", "working");
+            if is_of_a_task {
+                tasks.notified(&text(method), Raw::parse(working.as_bytes()).ok());
+            }
+            tasks.notified(&text(method), params);
+            let latest = poll(&mut tasks, "a");
+            assert_eq!(latest.is_ready(), is_of_a_task, "{method} {params:?}");
+            assert!(poll(&mut tasks, "a").is_pending() && poll(&mut tasks, "b").is_pending());
+            assert!(poll(&mut tasks, "unknown").is_pending());
+            if let Poll::Ready(latest) = latest {
+                let (engine, mut task) = (engine(), asked(1));
+                task.notified(latest.raw(), 1, &engine);
+                assert!(matches!(end(&mut task), Some(TaskEnd::Completed(_))));
+            }
         }
-        let (engine, mut task, mut notice) = (engine(), asked(1), TaskNotice::default());
-        assert!(!notice.is_kept() && !notice.give(&mut task, 1, &engine));
-        let working = DONE.as_str().replace("completed", "working");
-        notice.keep(Raw::parse(working.as_bytes()).unwrap());
-        notice.keep(DONE);
-        assert!(notice.is_kept() && notice.give(&mut task, 1, &engine));
-        assert!(matches!(end(&mut task), Some(TaskEnd::Completed(_))));
-        assert!(!notice.is_kept() && !notice.give(&mut task, 2, &engine));
     }
 }

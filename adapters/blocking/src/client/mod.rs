@@ -39,7 +39,6 @@ mod tasks;
 #[cfg(all(feature = "http", unix))]
 mod tcp;
 mod transport;
-mod waits;
 
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
@@ -66,6 +65,7 @@ pub use stderr::{OnLine, Stderr};
 pub use transport::{Trace, Transport};
 
 use std::marker::PhantomData;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::result::ClientResult;
@@ -76,10 +76,9 @@ use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
-use mcp_sansio_host::PageCursor;
+use mcp_sansio_host::{OutcomeHandler, Outcomes, PageCursor};
 
 use crate::millis_since;
-use waits::{Tap, Waits};
 
 /// The limit of the transport's runs before the caller looks for its outcome.
 const TURNS: usize = 64;
@@ -91,7 +90,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Client<'m, T, H> {
     transport: T,
     handler: H,
-    waits: Waits,
+    outcomes: Outcomes,
     started: Instant,
     /// The last turn reached its limit: there is more to do at once.
     busy: bool,
@@ -104,11 +103,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Makes a client over `transport`. `handler` gets the events that no call waits for: it is an
     /// `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`, or [`Ignore`].
     pub fn new(transport: T, handler: H) -> Self {
-        let waits = Waits::default();
         Client {
             transport,
             handler,
-            waits,
+            outcomes: Outcomes::default(),
             started: Instant::now(),
             busy: false,
             following: None,
@@ -124,8 +122,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
     /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
     pub fn connect(&mut self) -> Result<&ServerHello, ClientError> {
-        self.transport.state_mut().handle().client.connect();
-        self.open(None)
+        self.outcomes.connect(self.transport.state_mut().handle().client, None);
+        self.open()
     }
 
     /// Opens the connection with a revision that the server is known to support. With 2026-07-28 nothing is sent, and
@@ -134,8 +132,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// As [`connect`](Client::connect).
     pub fn connect_as(&mut self, revision: Revision) -> Result<&ServerHello, ClientError> {
-        self.transport.state_mut().handle().client.connect_as(revision);
-        self.open(revision.is_modern().then_some(revision))
+        self.outcomes.connect(self.transport.state_mut().handle().client, Some(revision));
+        self.open()
     }
 
     /// Makes a new connection to the server and opens it: starts a child's command again, and ends its process before if it
@@ -165,24 +163,18 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// called again then, after some time.
     pub fn restart(&mut self) -> Result<&ServerHello, ClientError> {
         self.transport.restart()?;
-        self.open(None)
+        self.outcomes.begin();
+        self.open()
     }
 
-    fn open(&mut self, known: Option<Revision>) -> Result<&ServerHello, ClientError> {
-        self.waits.opening = true;
-        self.waits.opened = None;
-        let opened = match known {
-            Some(revision) => {
-                self.waits.hello = Some(ServerHello::unasked(revision));
-                Ok(())
-            }
-            None => {
-                self.step()?;
-                self.until(None, |client| client.waits.opened.take()).and_then(|opened| opened.unwrap_or(Ok(())))
-            }
-        };
-        self.waits.opening = false;
-        opened?;
+    fn open(&mut self) -> Result<&ServerHello, ClientError> {
+        if self.outcomes.is_opening() {
+            self.step()?;
+        }
+        self.until(|client| match client.outcomes.poll_opened(None) {
+            Poll::Ready(opened) => Some(opened),
+            Poll::Pending => None,
+        })??;
         self.settle()?;
         self.server().ok_or(ClientError::lost_by(TransportError::Invalid))
     }
@@ -190,18 +182,21 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Waits until the server can send requests to the client (over HTTP, its stream is open): the first request may
     /// cause one.
     fn settle(&mut self) -> Result<(), ClientError> {
-        if std::mem::take(&mut self.waits.unsettled) {
-            let time = self.transport.state().settle_time();
+        if self.outcomes.settles.is_some() {
             self.step()?;
-            self.until(Some(time), |client| (!client.transport.state().is_settling()).then_some(()))?;
+        }
+        while self.outcomes.is_settling(self.transport.state(), self.now()) {
+            let left = self.outcomes.settles.unwrap_or_default().saturating_sub(self.now());
+            self.rest(Some(Duration::from_millis(left)))?;
+            self.step()?;
         }
         Ok(())
     }
 
     /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
-    pub const fn server(&self) -> Option<&ServerHello> {
-        self.waits.hello.as_ref()
+    pub fn server(&self) -> Option<&ServerHello> {
+        self.outcomes.hello().map(|hello| &**hello)
     }
 
     /// Sends a request and waits for its result.
@@ -258,13 +253,13 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         // The client is opening a new session after the server ended the last one.
         if self.engine().is_opening() {
             self.step()?;
-            self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+            self.until(|client| (!client.engine().is_opening()).then_some(()))?;
         }
         self.settle()?;
         loop {
             match self.link().send(request) {
                 Ok(token) => {
-                    self.waits.tokens.push((token, None));
+                    self.outcomes.expect(token);
                     sending(token);
                     self.step()?;
                     return Ok(token);
@@ -285,13 +280,11 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Returns why a request was not sent. A closed connection gets the transport's explanation.
     fn not_sent(&mut self, error: SendError) -> ClientError {
-        let was_open = self.waits.hello.is_some() && error == SendError::NotConnected;
+        let was_open = self.outcomes.hello().is_some() && error == SendError::NotConnected;
         if !was_open {
             return error.into();
         }
-        let mut error = ClientError::lost_by(TransportError::Closed);
-        error.explain(|why| self.transport.state().explain(why));
-        error
+        ClientError::closed(&self.transport.state().explain(TransportError::Closed))
     }
 
     /// Waits for the outcome of a request that was [sent](Client::send).
@@ -299,22 +292,24 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// As [`request`](Client::request); [`SendError::Stale`] if the token is of no such request.
     pub fn wait(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
-        self.waits.place(token).ok_or(SendError::Stale)?;
         self.step()?;
         self.outcome(token)
     }
 
     /// Waits for the outcome of a request that is sent, without a turn before the first look.
     fn outcome(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
-        match self.until(None, |client| client.waits.take(token))? {
-            Some(outcome) => outcome,
-            None => Err(ClientError::lost_by(TransportError::Closed)),
-        }
+        self.until(|client| match client.outcomes.poll(token, None) {
+            Poll::Ready(outcome) => Some(outcome.unwrap_or(Err(SendError::Stale.into()))),
+            Poll::Pending => None,
+        })?
     }
 
     /// Returns the outcome of a request that was [sent](Client::send), if it has one already.
     pub fn poll(&mut self, token: PendingId) -> Option<Result<OwnedResult, ClientError>> {
-        self.waits.take(token)
+        match self.outcomes.poll(token, None) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => None,
+        }
     }
 
     /// Returns the pages of a
@@ -356,7 +351,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`SendError::Stale`] if it is over.
     pub fn cancel(&mut self, token: PendingId, reason: Option<&str>) -> Result<(), ClientError> {
-        self.waits.tokens.retain(|(waited, _)| *waited != token);
+        self.outcomes.forget(token);
         self.link().cancel(token, reason)?;
         self.step().map(drop)
     }
@@ -392,7 +387,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         let link = self.link();
         let sent = link.client.set_log_level(level, link.out)?;
         if let Some(token) = sent {
-            self.waits.tokens.push((token, None));
+            self.outcomes.expect(token);
             self.wait(token)?;
         }
         Ok(())
@@ -497,22 +492,13 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         self.transport.close()
     }
 
-    /// Turns until `look` returns something: `None` if `at_most` is over first.
-    fn until<R>(
-        &mut self,
-        at_most: Option<Duration>,
-        mut look: impl FnMut(&mut Self) -> Option<R>,
-    ) -> Result<Option<R>, ClientError> {
-        let end = at_most.map(|time| Instant::now() + time);
+    /// Turns until `look` returns something.
+    fn until<R>(&mut self, mut look: impl FnMut(&mut Self) -> Option<R>) -> Result<R, ClientError> {
         loop {
             if let Some(seen) = look(self) {
-                return Ok(Some(seen));
+                return Ok(seen);
             }
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(None);
-            }
-            self.rest(left)?;
+            self.rest(None)?;
             self.step()?;
         }
     }
@@ -523,11 +509,11 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         let mut happened = false;
         for _ in 0..TURNS {
             let now = self.now();
-            let mut tap = Tap { waits: &mut self.waits, handler: &mut self.handler, happened: false };
-            let more = self.transport.run(now, &mut tap)?;
-            if tap.happened {
+            let mut handler = OutcomeHandler::new(&mut self.outcomes, &mut self.handler);
+            let more = self.transport.run(now, &mut handler)?;
+            if handler.has_happened() {
                 happened = true;
-                self.waits.explain(&self.transport);
+                self.outcomes.tell(self.transport.state(), now, &mut Vec::new());
             }
             self.busy = more;
             if !more {
@@ -542,8 +528,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             return Ok(self.transport.wait(Duration::ZERO)?);
         }
         let now = self.now();
-        let due = self.transport.state().next_deadline().map(|due| due.wrapping_sub(now) as i64);
-        let due = due.map(|left| Duration::from_millis(left.max(0) as u64));
+        let due = self.transport.state().next_deadline();
+        let due = due.map(|due| Duration::from_millis(due.saturating_sub(now)));
         let time = due.into_iter().chain(at_most).min().unwrap_or(LONGEST_REST).min(LONGEST_REST);
         Ok(self.transport.wait(time)?)
     }
@@ -575,6 +561,7 @@ mod tests {
         session: LineClient<'static, LineSink<Vec<u8>>>,
         /// The stream for the server's requests is open.
         settled: bool,
+        never_settles: bool,
         calls: String,
         /// The methods that the server has seen.
         seen: String,
@@ -655,7 +642,7 @@ mod tests {
             self.calls += "wait ";
             self.waits.push(time);
             assert!(self.session.pending().is_empty(), "it waits before it writes: {}", self.seen);
-            self.settled = true;
+            self.settled = !self.never_settles;
             if let Some(news) = self.news.take_if(|_| !time.is_zero()) {
                 self.says(news);
             }
@@ -684,7 +671,17 @@ mod tests {
         let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(profile, IN_FLIGHT);
         let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
         let (calls, seen, early) = (String::new(), String::new(), String::new());
-        Strict { session, settled: false, calls, seen, early, waits: Vec::new(), news: None, endless: false }
+        Strict {
+            session,
+            settled: false,
+            never_settles: false,
+            calls,
+            seen,
+            early,
+            waits: Vec::new(),
+            news: None,
+            endless: false,
+        }
     }
 
     fn client() -> Client<'static, Strict, Ignore> {
@@ -842,7 +839,9 @@ mod tests {
         assert!(!client.turn(time).unwrap() && begun.elapsed() >= time);
         // The settling ends in time, too.
         let begun = Instant::now();
-        assert_eq!(client.until(Some(time), |_| None::<()>).unwrap(), None);
+        (client.transport.settled, client.transport.never_settles) = (false, true);
+        client.outcomes.settles = Some(client.now() + 21);
+        client.settle().unwrap();
         assert!(begun.elapsed() >= time);
     }
 

@@ -1,10 +1,11 @@
 //! Follows a task of the server.
 
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::{ClientHandler, PendingId, SendError};
 use mcp_sansio_extensions::tasks::client::{TaskEvent, TaskFollower, TaskStep};
-use mcp_sansio_host::{TaskNotice, take_task_outcome};
+use mcp_sansio_host::take_task_outcome;
 
 use super::{Client, ClientError, Transport};
 
@@ -50,17 +51,17 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`SendError::Stale`] after its last event.
     pub fn follow(&mut self, task: &mut TaskFollower, at_most: Duration) -> Result<Option<TaskEvent>, ClientError> {
         let end = Instant::now() + at_most;
-        if self.waits.followed.as_ref().is_none_or(|(id, _)| id != task.handle().id()) {
-            self.waits.followed = Some((task.handle().id().to_owned(), TaskNotice::default()));
-        }
+        self.outcomes.followed().begin(task.handle().id());
         loop {
             if let Some(event) = task.event() {
+                if matches!(event, TaskEvent::Ended(_)) {
+                    self.outcomes.followed().end(task.handle().id());
+                }
                 return Ok(Some(event));
             }
             let now = self.now();
-            if let Some((_, notice)) = &mut self.waits.followed
-                && notice.give(task, now, self.transport.state().engine())
-            {
+            if let Poll::Ready(params) = self.outcomes.followed().poll(task.handle().id(), None, &mut Vec::new()) {
+                task.notified(params.raw(), now, self.engine());
                 continue;
             }
             let outcome = match self.under_way(task) {
@@ -81,10 +82,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                         self.turn(left.min(Duration::from_millis(until.saturating_sub(now))))?;
                         continue;
                     }
-                    TaskStep::End => match task.event() {
-                        Some(event) => return Ok(Some(event)),
-                        None => return Err(SendError::Stale.into()),
-                    },
+                    TaskStep::End => {
+                        self.outcomes.followed().end(task.handle().id());
+                        return task.event().map(Some).ok_or(SendError::Stale.into());
+                    }
                 },
             };
             if let Some(outcome) = outcome {

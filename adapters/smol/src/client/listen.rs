@@ -1,12 +1,15 @@
 //! Subscriptions: streams of
 //! [changes](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use futures_lite::Stream;
-use mcp_sansio::client::{ChangeNotification, PendingId, SubscriptionFilter, Subscriptions, TransportError};
+use mcp_sansio::client::{
+    ChangeNotification, ClientEvent, ClientHandle, ClientHandler, PendingId, SubscriptionFilter, Subscriptions,
+    TransportError,
+};
 
 use super::wakes::Wakes;
 use super::{Client, ClientError};
@@ -43,6 +46,43 @@ impl SubscriptionEvent {
 /// [`SubscriptionEvent::All`].
 const CHANGES: usize = 4096;
 const BYTES: usize = 1 << 20;
+
+/// The open subscriptions.
+pub(super) type Listens = HashMap<PendingId, Heard>;
+
+/// A handler that keeps the changes that subscriptions are for, and passes on all other events.
+pub(super) struct ListenHandler<'l> {
+    pub(super) listens: &'l mut Listens,
+    pub(super) handler: &'l mut dyn ClientHandler,
+}
+
+impl ClientHandler for ListenHandler<'_> {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+        match &event {
+            ClientEvent::Done { token, outcome, .. } => {
+                if let Some(heard) = self.listens.get_mut(token) {
+                    return heard.end(outcome.as_ref().err().map(ClientError::failed));
+                }
+            }
+            ClientEvent::Listening(listening) => {
+                if let Some(heard) = self.listens.get_mut(&listening.token) {
+                    return heard.open(*listening);
+                }
+            }
+            ClientEvent::Changed { listen: Some(token), what } => {
+                if let Some(heard) = self.listens.get_mut(token) {
+                    return heard.changed(what);
+                }
+            }
+            ClientEvent::Changed { listen: None, what } => {
+                let wanted = self.listens.values_mut().filter(|heard| heard.wants(what));
+                wanted.for_each(|heard| heard.changed(what));
+            }
+            _ => {}
+        }
+        self.handler.event(event, link);
+    }
+}
 
 /// The changes of one subscription that wait to be taken. Equal changes are kept once.
 pub(super) struct Heard {
@@ -165,7 +205,7 @@ impl Stream for SubscriptionStream {
     type Item = Result<SubscriptionEvent, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.client.with(|state| match state.book.listens.get_mut(&self.token) {
+        self.client.with(|state| match state.listens.get_mut(&self.token) {
             Some(heard) => heard.poll(cx),
             None => Poll::Ready(None),
         })
@@ -176,7 +216,7 @@ impl Drop for SubscriptionStream {
     fn drop(&mut self) {
         // Its waker is dropped after the lock is released.
         let _heard = self.client.with(|state| {
-            let heard = state.book.listens.remove(&self.token);
+            let heard = state.listens.remove(&self.token);
             if heard.as_ref().is_some_and(|heard| !heard.ended) {
                 state.cancel(self.token);
             }

@@ -94,7 +94,6 @@
 mod alarm;
 #[cfg(feature = "http")]
 mod authorize;
-mod book;
 mod child;
 mod driver;
 mod events;
@@ -300,7 +299,7 @@ impl Client {
     /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
     pub fn server(&self) -> Option<Arc<ServerHello>> {
-        self.with(|state| state.book.hello.clone())
+        self.with(|state| state.outcomes.hello().cloned())
     }
 
     /// Sends a request, at once if there is room for it. Await its result; dropping the future cancels the request.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 use mcp_sansio::client::{
@@ -11,9 +11,9 @@ use mcp_sansio::client::{
 };
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
+use mcp_sansio_host::{OutcomeHandler, Outcomes};
 
-use super::book::{Book, Pending, Tap};
-use super::listen::Heard;
+use super::listen::{Heard, ListenHandler, Listens};
 use super::wakes::Wakes;
 use super::{ChildExit, ClientError, OwnedResult, ServerHello, Transport};
 
@@ -31,7 +31,8 @@ pub(super) struct State {
     pub(super) transport: Option<Box<dyn Transport>>,
     /// Gets the events that no task waits for; `None` after the connection was closed.
     handler: Option<Handler>,
-    pub(super) book: Book,
+    pub(super) outcomes: Outcomes,
+    pub(super) listens: Listens,
     /// The time for which the driver has set its timer.
     pub(super) alarm: Option<Millis>,
     /// The requests that wait for their turn, in order.
@@ -39,12 +40,10 @@ pub(super) struct State {
     /// The time when the line began, or when a request of it was last sent.
     moved: Millis,
     last_ticket: u64,
-    /// The time until which requests wait for the stream of the server's requests, in a new connection.
-    settles: Option<Millis>,
     /// The cancelled requests whose cancellation did not fit into the sink yet.
     given_up: Vec<PendingId>,
     /// The reason why requests are refused after the connection was closed.
-    over: Option<String>,
+    over: String,
     pub(super) closing: bool,
     /// The transport makes a new connection.
     restarting: bool,
@@ -93,14 +92,14 @@ impl State {
         State {
             transport: Some(transport),
             handler: Some(handler),
-            book: Book::default(),
+            outcomes: Outcomes::default(),
+            listens: Listens::default(),
             alarm: None,
             line: VecDeque::new(),
             moved: 0,
             last_ticket: 0,
-            settles: None,
             given_up: Vec::new(),
-            over: None,
+            over: String::new(),
             closing: false,
             restarting: false,
             ended: None,
@@ -139,10 +138,13 @@ impl State {
         for _ in 0..TURNS {
             self.cancel_again();
             let now = self.now();
-            let State { transport: Some(transport), handler: Some(handler), book, .. } = self else { return false };
-            let mut tap = Tap { book, handler: &mut **handler, happened: false };
-            let more = transport.poll_run(now, cx, &mut tap);
-            if tap.happened {
+            let State { transport: Some(transport), handler: Some(handler), outcomes, listens, .. } = self else {
+                return false;
+            };
+            let mut handler = ListenHandler { listens, handler: &mut **handler };
+            let mut handler = OutcomeHandler::new(outcomes, &mut handler);
+            let more = transport.poll_run(now, cx, &mut handler);
+            if handler.has_happened() {
                 self.tell();
             }
             self.admit();
@@ -160,7 +162,7 @@ impl State {
             Poll::Ready(restarted) => {
                 self.restarting = false;
                 if let Err(error) = restarted {
-                    self.book.opened(Err(error));
+                    self.outcomes.refuse(error);
                     self.tell();
                 }
                 true
@@ -187,7 +189,7 @@ impl State {
 
     /// Returns whether there is one request, and none that waits for its turn.
     fn is_lone(&self) -> bool {
-        self.book.requests.len() == 1 && self.line.is_empty()
+        self.outcomes.count() == 1 && self.line.is_empty()
     }
 
     /// Returns the time of the next deadline if the driver's timer is not set for it, nor for an earlier time.
@@ -207,7 +209,7 @@ impl State {
                 link.client.set_now(now);
                 Ok(link)
             }
-            None => Err(closed(self.over.as_deref())),
+            None => Err(ClientError::closed(&self.over)),
         }
     }
 
@@ -242,7 +244,7 @@ impl State {
         }
         match link.send(request) {
             Ok(token) => {
-                self.book.requests.insert(token, Pending::default());
+                self.outcomes.expect(token);
                 // Before it is written: its first event may come in the same turn, or to another thread.
                 if let Some(sending) = sending.take() {
                     sending(token);
@@ -260,19 +262,17 @@ impl State {
     /// Returns whether requests still wait until the server can send requests to the client (over HTTP, its stream is
     /// open): the first request may cause one.
     fn is_settling(&mut self) -> bool {
-        if self.settles.is_none() {
-            return false;
+        // Without looking at the clock.
+        self.outcomes.settles.is_some() && {
+            let now = self.now();
+            self.transport.as_ref().is_some_and(|transport| self.outcomes.is_settling(transport.state(), now))
         }
-        let now = self.now();
-        let settling = self.transport.as_ref().is_some_and(|transport| transport.state().is_settling());
-        self.settles = self.settles.filter(|&until| settling && now < until);
-        self.settles.is_some()
     }
 
     fn not_connected(&self) -> ClientError {
         let gone = self.transport.as_ref().map(|transport| transport.state().explain(TransportError::Closed));
         match gone {
-            Some(why) if !why.is_empty() => closed(Some(&why)),
+            Some(why) if !why.is_empty() => ClientError::closed(&why),
             _ => SendError::NotConnected.into(),
         }
     }
@@ -293,21 +293,12 @@ impl State {
         }
         if let Ticket::Sent(token) = ticket {
             // Woken, it looks for its answer by itself.
-            let waits = self.book.requests.get_mut(token).filter(|pending| pending.outcome.is_none());
-            let woken = waits.and_then(|pending| pending.waker.take());
-            if woken.is_some() && self.is_lone() {
+            if self.outcomes.take_waker(*token).is_some() && self.is_lone() {
                 self.run_for_driver();
             }
-            if let Some(pending) = self.book.requests.get_mut(token)
-                && pending.outcome.is_none()
-            {
-                let same = woken.filter(|waker| waker.will_wake(cx.waker()));
-                pending.waker = Some(same.unwrap_or_else(|| cx.waker().clone()));
-                return Poll::Pending;
-            }
-            let outcome = self.book.requests.remove(token).and_then(|pending| pending.outcome);
+            let Poll::Ready(outcome) = self.outcomes.poll(*token, Some(cx.waker())) else { return Poll::Pending };
             *ticket = Ticket::Over;
-            return Poll::Ready(outcome.unwrap_or(Err(ClientError::lost_by(TransportError::Closed))));
+            return Poll::Ready(outcome.unwrap_or(Err(ClientError::closed(""))));
         }
         match std::mem::replace(ticket, Ticket::Over) {
             Ticket::Failed(error) => Poll::Ready(Err(error)),
@@ -328,7 +319,7 @@ impl State {
         let due = line.find(|waiting| waiting.ticket == ticket).is_none_or(|waiting| waiting.due(moved) <= now);
         let first = self.line.front().is_some_and(|waiting| waiting.ticket == ticket);
         let sent = if self.transport.is_none() {
-            Err(closed(self.over.as_deref()))
+            Err(ClientError::closed(&self.over))
         } else if due {
             Err(ClientError::lost_by(TransportError::TimedOut))
         } else if first {
@@ -381,7 +372,7 @@ impl State {
 
     /// Returns the time when a task in the line has to be woken.
     pub(super) fn line_due(&self) -> Option<Millis> {
-        let settles = self.settles.filter(|_| !self.line.is_empty());
+        let settles = self.outcomes.settles.filter(|_| !self.line.is_empty());
         let patient = self.line.iter().filter(|waiting| !waiting.overdue);
         patient.map(|waiting| waiting.due(self.moved)).chain(settles).min()
     }
@@ -391,8 +382,7 @@ impl State {
         match ticket {
             Ticket::Waiting(number, ..) => self.leave_line(*number),
             Ticket::Sent(token) => {
-                let pending = self.book.requests.remove(token);
-                if pending.is_some_and(|pending| pending.outcome.is_none()) {
+                if self.outcomes.forget(*token) {
                     self.cancel(*token);
                 }
             }
@@ -422,7 +412,7 @@ impl State {
         let link = self.link()?;
         match link.client.listen(filter) {
             Ok(token) => {
-                self.book.listens.insert(token, Heard::new(filter));
+                self.listens.insert(token, Heard::new(filter));
                 self.wake_driver();
                 Ok(token)
             }
@@ -433,21 +423,11 @@ impl State {
 
     /// Begins to open the connection, unless it is being opened.
     pub(super) fn connect(&mut self, known: Option<Revision>) -> Result<(), ClientError> {
-        if self.book.opening {
-            return Ok(());
+        self.link()?;
+        if let Some(transport) = self.transport.as_mut().filter(|_| !self.outcomes.is_opening()) {
+            self.outcomes.connect(transport.state_mut().handle().client, known);
+            self.wake_driver();
         }
-        let link = self.link()?;
-        match known {
-            Some(revision) => link.client.connect_as(revision),
-            None => link.client.connect(),
-        }
-        let at_once = link.client.is_connected();
-        self.book.opening = !at_once;
-        self.book.opened = at_once.then_some(Ok(()));
-        if let Some(revision) = known.filter(|_| at_once) {
-            self.book.hello = Some(Arc::new(ServerHello::unasked(revision)));
-        }
-        self.wake_driver();
         Ok(())
     }
 
@@ -456,7 +436,7 @@ impl State {
         self.link()?;
         if !self.restarting {
             self.restarting = true;
-            (self.book.opening, self.book.opened) = (true, None);
+            self.outcomes.begin();
             self.wake_driver();
         }
         Ok(())
@@ -464,46 +444,20 @@ impl State {
 
     pub(super) fn poll_opened(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ServerHello>, ClientError>> {
         if self.transport.is_none() {
-            return Poll::Ready(Err(closed(self.over.as_deref())));
+            return Poll::Ready(Err(ClientError::closed(&self.over)));
         }
-        if self.book.opening {
-            wait(&mut self.book.openers, cx);
-            return Poll::Pending;
-        }
-        match (self.book.opened.take(), &self.book.hello) {
-            (Some(Err(error)), _) => Poll::Ready(Err(error)),
-            (_, Some(hello)) => Poll::Ready(Ok(hello.clone())),
-            (_, None) => Poll::Ready(Err(self.not_connected())),
-        }
+        let opened = ready!(self.outcomes.poll_opened(Some(cx.waker())))?;
+        Poll::Ready(opened.ok_or_else(|| self.not_connected()))
     }
 
     /// Adds the transport's facts to the errors of this turn, and wakes the waiting tasks.
     pub(super) fn tell(&mut self) {
-        if std::mem::take(&mut self.book.fresh_connection) {
-            let time = self.transport.as_ref().map(|transport| transport.state().settle_time()).unwrap_or_default();
-            self.settles = Some(self.now().saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
-        }
-        let explain =
-            |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.state().explain(why));
-        for token in self.book.fresh.drain(..) {
-            let Some(pending) = self.book.requests.get_mut(&token) else { continue };
-            if let Some(Err(error)) = &mut pending.outcome {
-                error.explain(explain);
-            }
-            self.wakes.extend(pending.waker.take());
-        }
-        if let Some(Err(error)) = &mut self.book.opened {
-            error.explain(explain);
-        }
-        if !self.book.opening {
-            self.wakes.extend(self.book.openers.drain(..));
-        }
-        for heard in self.book.listens.values_mut() {
-            heard.explain(explain);
+        let now = self.now();
+        let Some(transport) = &self.transport else { return };
+        self.outcomes.tell(transport.state(), now, &mut self.wakes);
+        for heard in self.listens.values_mut() {
+            heard.explain(|why| transport.state().explain(why));
             heard.wake(&mut self.wakes);
-        }
-        for followed in self.book.followed.iter_mut().filter(|followed| followed.notice.is_kept()) {
-            self.wakes.extend(followed.waker.take());
         }
     }
 
@@ -511,7 +465,9 @@ impl State {
         if self.transport.is_none() {
             return Poll::Ready(self.ended);
         }
-        wait(&mut self.closers, cx);
+        if !self.closers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.closers.push(cx.waker().clone());
+        }
         Poll::Pending
     }
 
@@ -520,34 +476,17 @@ impl State {
         let transport = self.transport.take()?;
         let handler = self.handler.take();
         let why = transport.state().explain(TransportError::Closed);
-        for pending in self.book.requests.values_mut() {
-            pending.outcome.get_or_insert_with(|| Err(closed(Some(&why))));
-            self.wakes.extend(pending.waker.take());
-        }
-        for heard in self.book.listens.values_mut() {
-            heard.end(Some(closed(Some(&why))));
+        self.outcomes.end(&why, &mut self.wakes);
+        for heard in self.listens.values_mut() {
+            heard.end(Some(ClientError::closed(&why)));
             heard.wake(&mut self.wakes);
         }
-        self.over = Some(why);
-        self.book.opening = false;
-        self.wakes.extend(self.book.openers.drain(..));
+        self.over = why;
         self.wakes.extend(self.closers.drain(..));
         self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
         self.wakes.extend(self.driver.take());
         Some((transport, handler))
     }
-}
-
-/// Adds the task's waker to the list, once.
-fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
-    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-        waiting.push(cx.waker().clone());
-    }
-}
-
-/// Returns the error of a closed connection.
-fn closed(why: Option<&str>) -> ClientError {
-    ClientError::Lost { why: TransportError::Closed, detail: why.unwrap_or_default().to_owned() }
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
 //! Follows a task of the server.
 
 use std::future::poll_fn;
-use std::task::{Context, Poll};
 
 use async_io::Timer;
 use mcp_sansio::client::SendError;
+use mcp_sansio::json::OwnedRaw;
 use mcp_sansio_extensions::tasks::client::{TaskEvent, TaskFollower, TaskStep};
-use mcp_sansio_host::{TaskNotice, take_task_outcome};
+use mcp_sansio_host::take_task_outcome;
 
-use super::book::Followed;
-use super::state::State;
 use super::{Client, ClientError, OwnedResult, PendingResponse};
 
 /// The end of a wait.
 enum Happened {
     Outcome(Result<OwnedResult, ClientError>),
-    Notified(TaskNotice),
+    Notified(OwnedRaw),
     Time,
 }
 
@@ -60,12 +58,12 @@ impl Client {
     /// [`SendError::Stale`] after its last event.
     pub async fn follow(&self, task: &mut TaskFollower) -> Result<TaskEvent, ClientError> {
         let id = task.handle().id().to_owned();
-        self.with(|state| state.begin_to_follow(&id));
+        self.with(|state| state.wakes.extend(state.outcomes.followed().begin(&id)));
         let mut under_way: Option<PendingResponse> = None;
         loop {
             if let Some(event) = task.event() {
                 if matches!(event, TaskEvent::Ended(_)) {
-                    self.with(|state| state.end_to_follow(&id));
+                    self.end_to_follow(&id);
                 }
                 return Ok(event);
             }
@@ -78,7 +76,7 @@ impl Client {
                     TaskStep::Send(request) => under_way = Some(self.request(request)),
                     TaskStep::Wait(time) => until = time,
                     TaskStep::End => {
-                        self.with(|state| state.end_to_follow(&id));
+                        self.end_to_follow(&id);
                         return task.event().ok_or(SendError::Stale.into());
                     }
                 }
@@ -93,89 +91,40 @@ impl Client {
                     }
                 }
             };
-            match futures_lite::future::or(next, poll_fn(|cx| self.with(|state| state.poll_notified(&id, cx)))).await {
+            let notified = poll_fn(|cx| {
+                self.with(|state| state.outcomes.followed().poll(&id, Some(cx.waker()), &mut state.wakes))
+            });
+            let notified = async { Happened::Notified(notified.await) };
+            match futures_lite::future::or(next, notified).await {
                 // The task awaits no answer after it, so the response is dropped.
                 Happened::Outcome(outcome) => {
                     let now = self.with(|state| state.now());
                     self.engine(|engine| take_task_outcome(task, outcome, now, engine))??;
                 }
-                Happened::Notified(mut notice) => {
+                Happened::Notified(params) => {
                     let now = self.with(|state| state.now());
-                    self.engine(|engine| notice.give(task, now, engine))?;
+                    self.engine(|engine| task.notified(params.raw(), now, engine))?;
                 }
                 Happened::Time => {}
             }
         }
     }
-}
 
-/// The most tasks whose last notification is kept until they are followed again. Others are polled.
-const FOLLOWED: usize = 64;
-
-impl State {
-    /// Keeps notifications about a task from now on.
-    fn begin_to_follow(&mut self, id: &str) {
-        let followed = &mut self.book.followed;
-        if !followed.iter().any(|followed| followed.id == id) {
-            if followed.len() >= FOLLOWED {
-                self.wakes.extend(followed.remove(0).waker);
-            }
-            followed.push(Followed { id: id.to_owned(), notice: TaskNotice::default(), waker: None });
-        }
-    }
-
-    fn end_to_follow(&mut self, id: &str) {
-        if let Some(at) = self.book.followed.iter().position(|followed| followed.id == id) {
-            self.wakes.extend(self.book.followed.remove(at).waker);
-        }
-    }
-
-    fn poll_notified(&mut self, id: &str, cx: &Context<'_>) -> Poll<Happened> {
-        match self.book.followed.iter_mut().find(|followed| followed.id == id) {
-            Some(followed) if followed.notice.is_kept() => {
-                Poll::Ready(Happened::Notified(std::mem::take(&mut followed.notice)))
-            }
-            Some(followed) => {
-                self.wakes.extend(followed.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
-                Poll::Pending
-            }
-            None => Poll::Pending,
-        }
+    /// Keeps no more notifications about a task.
+    fn end_to_follow(&self, id: &str) {
+        self.with(|state| state.wakes.extend(state.outcomes.followed().end(id)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::state::State;
     use crate::client::{Ignore, StreamTransport};
     use mcp_sansio::client::ClientInfo;
     use mcp_sansio_extensions::tasks::client::{FollowLimits, TaskEnd, TaskHandle};
 
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
-
-    fn state() -> State {
-        let stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
-        State::new(Box::new(stream), Box::new(Ignore))
-    }
-
-    fn followed(state: &State) -> Vec<&str> {
-        state.book.followed.iter().map(|followed| followed.id.as_str()).collect()
-    }
-
-    /// Notifications are kept for tasks that are followed: for each once, for the newest ones, and until they end.
-    #[test]
-    fn the_newest_tasks_are_kept_once_until_they_end() {
-        let mut state = state();
-        for id in ["a", "b", "a"] {
-            state.begin_to_follow(id);
-        }
-        assert_eq!(followed(&state), ["a", "b"]);
-        (2..=FOLLOWED).for_each(|number| state.begin_to_follow(&number.to_string()));
-        assert_eq!((followed(&state).len(), followed(&state)[0]), (FOLLOWED, "b"));
-        state.end_to_follow("b");
-        state.end_to_follow("b");
-        assert_eq!((followed(&state).len(), followed(&state)[0]), (FOLLOWED - 1, "2"));
-    }
 
     struct Count(std::sync::atomic::AtomicUsize);
 
@@ -195,20 +144,20 @@ mod tests {
         let stream = StreamTransport::new(NOTE.as_bytes(), futures_lite::io::sink(), &PROFILE);
         let mut state = State::new(Box::new(stream), Box::new(Ignore));
         state.connect(Some(mcp_sansio::revision::Revision::V2026_07_28)).unwrap();
-        ["a", "b"].iter().for_each(|id| state.begin_to_follow(id));
+        ["a", "b"].iter().for_each(|id| _ = state.outcomes.followed().begin(id));
+        let poll = |state: &mut State, id, waker| {
+            state.outcomes.followed().poll(id, Some(waker), &mut state.wakes).is_pending()
+        };
         for (id, at, expected) in [("a", 0, [0; 3]), ("b", 1, [0; 3]), ("a", 0, [0; 3]), ("a", 2, [1, 0, 0])] {
-            assert!(state.poll_notified(id, &Context::from_waker(&wakers[at])).is_pending());
+            assert!(poll(&mut state, id, &wakers[at]));
             std::mem::take(&mut state.wakes).wake();
             assert_eq!(woken(), expected, "only a waker that is replaced");
         }
-        state.run(&mut Context::from_waker(std::task::Waker::noop()));
+        state.run(&mut std::task::Context::from_waker(std::task::Waker::noop()));
         std::mem::take(&mut state.wakes).wake();
         assert_eq!(woken(), [0, 0, 1]);
-        let cx = Context::from_waker(&wakers[2]);
-        assert!(matches!(state.poll_notified("a", &cx), Poll::Ready(Happened::Notified(_))));
-        assert!(state.poll_notified("a", &cx).is_pending());
-        assert!(state.poll_notified("b", &cx).is_pending());
-        assert!(state.poll_notified("unknown", &cx).is_pending());
+        assert!(!poll(&mut state, "a", &wakers[2]), "it has come");
+        assert!(["a", "b", "unknown"].iter().all(|id| poll(&mut state, id, &wakers[2])));
     }
 
     /// Follows a task to its next event. The driver runs beside it and begins after it, so the answer comes after the request.
@@ -236,7 +185,7 @@ mod tests {
             let revision = mcp_sansio::revision::Revision::V2026_07_28;
             async_io::block_on(client.connect_as(revision)).unwrap();
             let mut task = TaskFollower::resume(TaskHandle::new("a", revision), limits);
-            let count = || client.with(|state| state.book.followed.len());
+            let count = || client.with(|state| format!("{:?}", state.outcomes.followed()).matches("id: ").count());
             for _ in 0..statuses {
                 let status = next(&client, &mut driver, &mut task).unwrap();
                 assert!(matches!(status, TaskEvent::Status { .. }), "{status:?}");

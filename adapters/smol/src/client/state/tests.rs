@@ -268,9 +268,9 @@ fn requests_wait_for_the_stream_while_it_is_opened_and_there_is_time() {
     for (is_settling, until, waits) in [(true, 1, true), (true, 0, false), (false, Millis::MAX, false)] {
         let mut scene = Scene::open();
         scene.desk().is_settling = is_settling;
-        scene.state.settles = Some(until);
+        scene.state.outcomes.settles = Some(until);
         assert_eq!(scene.state.is_settling(), waits, "{is_settling} {until}");
-        assert_eq!(scene.state.settles.is_some(), waits);
+        assert_eq!(scene.state.outcomes.settles.is_some(), waits);
     }
 }
 
@@ -279,10 +279,10 @@ fn requests_wait_while_the_transport_is_full_or_opens_its_stream() {
     for (is_full, is_settling) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut scene = Scene::open();
         (scene.desk().is_full, scene.desk().is_settling) = (is_full, is_settling);
-        scene.state.settles = Some(9);
+        scene.state.outcomes.settles = Some(9);
         let ticket = scene.begin();
         assert_eq!(waits(&ticket), is_full || is_settling);
-        assert_eq!(scene.state.book.requests.is_empty(), is_full || is_settling);
+        assert_eq!(scene.state.outcomes.count() == 0, is_full || is_settling);
     }
 }
 
@@ -321,7 +321,7 @@ fn requests_that_wait_are_sent_in_order() {
     assert_eq!((woken()[3], scene.state.line.len()), (1, 1), "the next one is woken");
     scene.state.give_up(&tickets[3]);
     assert!(scene.state.line.is_empty());
-    assert_eq!(scene.state.book.requests.len(), 1);
+    assert_eq!(scene.state.outcomes.count(), 1);
 }
 
 /// A future that goes to another task wakes that one, and the old waker is kept until the lock is released.
@@ -346,7 +346,7 @@ fn a_request_that_waits_wakes_the_task_that_polled_it_last() {
     scene.run();
     assert_eq!((one.woken(), other.woken()), (0, 1));
     assert!(matches!(scene.poll(&mut ticket, &other), Poll::Ready(Ok(_))));
-    assert!(scene.state.book.requests.is_empty());
+    assert_eq!(scene.state.outcomes.count(), 0);
     let again = error(scene.poll(&mut ticket, &other));
     assert!(matches!(again, ClientError::NotSent(SendError::Stale)), "{again:?}");
 }
@@ -397,7 +397,7 @@ fn requests_that_wait_too_long_are_woken_once_and_end() {
 fn the_line_is_due_when_the_time_for_the_stream_is_over() {
     let mut scene = Scene::open();
     scene.desk().is_settling = true;
-    scene.state.settles = Some(3);
+    scene.state.outcomes.settles = Some(3);
     assert_eq!(scene.state.line_due(), None);
     let _ticket = scene.begin();
     assert_eq!(scene.state.line_due(), Some(3));
@@ -417,7 +417,6 @@ fn those_that_open_the_connection_wait_until_it_is_open() {
     for at in [0, 0, 1] {
         assert!(scene.opened(&tasks[at]).is_pending());
     }
-    assert_eq!(scene.state.book.openers.len(), 2, "each task once");
     assert!(waits(&scene.begin()), "a request waits for the connection");
     scene.desk().detail = "nothing is known";
     let refused = scene.state.listen(&SubscriptionFilter::new().tools()).unwrap_err();
@@ -435,22 +434,22 @@ fn the_answer_of_the_server_opens_the_connection() {
         let tasks = [Task::new(), Task::new()];
         scene.state.connect(None).unwrap();
         scene.run();
-        for task in &tasks {
-            assert!(scene.opened(task).is_pending());
+        for at in [0, 0, 1] {
+            assert!(scene.opened(&tasks[at]).is_pending());
         }
         let mut ticket = scene.begin();
         let waiting = Task::new();
         assert!(scene.poll(&mut ticket, &waiting).is_pending());
         scene.desk().answer(HELLO);
         scene.run();
-        assert_eq!([0, 1].map(|at: usize| tasks[at].woken()), [1, 1]);
+        assert_eq!([0, 1].map(|at: usize| tasks[at].woken()), [1, 1], "each task once");
         assert!(waiting.woken() > 0);
         for task in &tasks {
             let Poll::Ready(Ok(hello)) = scene.opened(task) else { panic!("it is open") };
             assert_eq!(hello.revision(), Revision::V2025_11_25);
         }
         let until = (!settle.is_zero()).then_some(5_000);
-        assert_eq!(scene.state.settles, until, "requests wait for the stream");
+        assert_eq!(scene.state.outcomes.settles, until, "requests wait for the stream");
     }
 }
 
@@ -488,7 +487,7 @@ fn with_a_known_revision_the_connection_is_open_at_once() {
     let mut scene = Scene::with(&OLDER, usize::MAX);
     scene.state.connect(Some(Revision::V2025_11_25)).unwrap();
     assert!(scene.opened(&task).is_pending());
-    assert!(scene.state.book.hello.is_none());
+    assert!(scene.state.outcomes.hello().is_none());
 }
 
 /// Its error was not taken, since the future that waited for it was dropped.
@@ -503,7 +502,7 @@ fn the_failure_of_an_earlier_attempt_is_forgotten() {
         scene.run();
         scene.run();
     }
-    assert!(matches!(scene.state.book.opened, Some(Err(_))));
+    assert!(!scene.state.outcomes.is_opening());
     scene.state.connect(Some(Revision::V2026_07_28)).unwrap();
     assert!(matches!(scene.opened(&Task::new()), Poll::Ready(Ok(_))));
 }
@@ -545,7 +544,7 @@ fn a_lost_connection_is_explained_to_all_that_wait() {
         assert_eq!(task.woken(), 1);
         assert_eq!(lost(&error(scene.poll(ticket, task))), (TransportError::Closed, WHY));
     }
-    let heard = scene.state.book.listens.get_mut(&token).unwrap();
+    let heard = scene.state.listens.get_mut(&token).unwrap();
     match heard.poll(&Task::new().cx()) {
         Poll::Ready(Some(Err(error))) => assert_eq!(lost(&error), (TransportError::Closed, WHY)),
         other => panic!("{other:?}"),
@@ -569,7 +568,7 @@ fn a_change_wakes_the_task_that_listens() {
     scene.wake();
     assert_eq!(driver.woken(), 1);
     scene.run();
-    let poll = |scene: &mut Scene| match scene.state.book.listens.get_mut(&token).unwrap().poll(&task.cx()) {
+    let poll = |scene: &mut Scene| match scene.state.listens.get_mut(&token).unwrap().poll(&task.cx()) {
         Poll::Ready(Some(Ok(change))) => Some(change),
         Poll::Ready(other) => panic!("{other:?}"),
         Poll::Pending => None,
@@ -613,7 +612,7 @@ fn requests_that_are_given_up_are_cancelled_if_they_have_no_outcome() {
     assert_eq!(driver.woken(), 1);
     scene.run();
     assert_eq!(scene.desk().count("notifications/cancelled"), 1);
-    assert!(scene.state.book.requests.is_empty());
+    assert_eq!(scene.state.outcomes.count(), 0);
 }
 
 #[test]
@@ -642,11 +641,11 @@ fn the_end_of_the_driver_wakes_all() {
     let mut ticket = scene.begin();
     assert!(scene.poll(&mut ticket, &sent).is_pending());
     let token = scene.state.listen(&SubscriptionFilter::new().tools()).unwrap();
-    assert!(scene.state.book.listens.get_mut(&token).unwrap().poll(&listener.cx()).is_pending());
+    assert!(scene.state.listens.get_mut(&token).unwrap().poll(&listener.cx()).is_pending());
     scene.desk().is_full = true;
     let mut queued = scene.begin();
     assert!(scene.poll(&mut queued, &waiting).is_pending());
-    scene.state.book.opening = true;
+    scene.state.outcomes.begin();
     assert!(scene.opened(&opener).is_pending());
     for _ in 0..2 {
         assert!(scene.state.poll_over(&closer.cx()).is_pending());
@@ -658,7 +657,7 @@ fn the_end_of_the_driver_wakes_all() {
     let tasks = [&driver, &sent, &waiting, &opener, &closer, &listener];
     assert_eq!(tasks.map(Task::woken), [1; 6]);
     assert!(scene.state.finish().is_none());
-    assert!(!scene.state.book.opening);
+    assert!(!scene.state.outcomes.is_opening());
     assert!(scene.state.poll_over(&closer.cx()).is_ready());
     let mut later = scene.begin();
     let errors = [
@@ -671,7 +670,7 @@ fn the_end_of_the_driver_wakes_all() {
     for error in &errors {
         assert_eq!(lost(error), (TransportError::Closed, WHY));
     }
-    match scene.state.book.listens.get_mut(&token).unwrap().poll(&listener.cx()) {
+    match scene.state.listens.get_mut(&token).unwrap().poll(&listener.cx()) {
         Poll::Ready(Some(Err(error))) => assert_eq!(lost(&error), (TransportError::Closed, WHY)),
         other => panic!("{other:?}"),
     }

@@ -1,0 +1,330 @@
+//! The outcomes that callers wait for: what every driver of a client decides about them, without waiting.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, PendingId};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::Millis;
+
+use crate::{ClientError, FollowedTasks, OwnedResult, ServerHello, TransportState};
+
+/// The outcome of a request.
+type Outcome = Result<OwnedResult, ClientError>;
+
+/// The outcomes that callers wait for: of requests, of the opening of the connection, and the notifications about tasks that
+/// are followed. A driver that parks its thread gives no wakers, and looks again after each turn.
+#[derive(Default)]
+pub struct Outcomes {
+    requests: HashMap<PendingId, Pending, BuildHasherDefault<TokenHasher>>,
+    /// The requests that have got their outcome in this turn.
+    fresh: Vec<PendingId>,
+    opening: bool,
+    refused: Option<ClientError>,
+    openers: Vec<Waker>,
+    hello: Option<Arc<ServerHello>>,
+    is_new: bool,
+    /// The time until which requests wait for the stream of the server's own requests, in a new connection.
+    pub settles: Option<Millis>,
+    followed: FollowedTasks,
+}
+
+#[derive(Default)]
+struct Pending {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+}
+
+/// Hashes tokens, which the client counts by itself: no server can choose them, and five look-ups are made for each request.
+#[derive(Default)]
+struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // Fibonacci hashing.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Outcomes {
+    /// Keeps the outcome of a request that was sent.
+    pub fn expect(&mut self, token: PendingId) {
+        self.requests.insert(token, Pending::default());
+    }
+
+    /// Keeps the outcome of a request no more. Returns whether it has none yet.
+    pub fn forget(&mut self, token: PendingId) -> bool {
+        self.requests.remove(&token).is_some_and(|pending| pending.outcome.is_none())
+    }
+
+    /// Returns the number of requests whose outcome was not taken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Takes the waker of the task that waits for the outcome of a request, which looks for it now.
+    pub fn take_waker(&mut self, token: PendingId) -> Option<Waker> {
+        self.requests.get_mut(&token)?.waker.take()
+    }
+
+    /// Takes the outcome of a request: `None` if there is no such request. Pending while it has no outcome; then `waker` is woken
+    /// when it has one.
+    pub fn poll(&mut self, token: PendingId, waker: Option<&Waker>) -> Poll<Option<Outcome>> {
+        let Entry::Occupied(mut entry) = self.requests.entry(token) else { return Poll::Ready(None) };
+        let pending = entry.get_mut();
+        if pending.outcome.is_some() {
+            return Poll::Ready(entry.remove().outcome);
+        }
+        match (&mut pending.waker, waker) {
+            (Some(old), Some(new)) => old.clone_from(new),
+            (old, new) => *old = new.cloned(),
+        }
+        Poll::Pending
+    }
+
+    /// Begins to open a connection, if not as a `known` revision with which nothing is sent.
+    pub fn connect(&mut self, client: &mut Client<'_>, known: Option<Revision>) {
+        match known {
+            Some(revision) => client.connect_as(revision),
+            None => client.connect(),
+        }
+        self.begin();
+        if let Some(revision) = known.filter(|_| client.is_connected()) {
+            self.opening = false;
+            self.hello = Some(Arc::new(ServerHello::unasked(revision)));
+        }
+    }
+
+    /// Notes that the connection is being opened.
+    pub fn begin(&mut self) {
+        (self.opening, self.refused) = (true, None);
+    }
+
+    /// Returns whether the connection is being opened.
+    #[must_use]
+    pub const fn is_opening(&self) -> bool {
+        self.opening
+    }
+
+    /// Notes that the connection could not be opened.
+    pub fn refuse(&mut self, error: ClientError) {
+        if std::mem::take(&mut self.opening) {
+            self.refused = Some(error);
+        }
+    }
+
+    /// Returns the outcome of the opening: `None` if the connection was never open. Wakes `waker` when it has one.
+    ///
+    /// # Errors
+    /// That of the opening, to the first caller.
+    pub fn poll_opened(&mut self, waker: Option<&Waker>) -> Poll<Result<Option<Arc<ServerHello>>, ClientError>> {
+        if self.opening {
+            let waker = waker.filter(|new| !self.openers.iter().any(|waker| waker.will_wake(new)));
+            self.openers.extend(waker.cloned());
+            return Poll::Pending;
+        }
+        Poll::Ready(self.refused.take().map_or_else(|| Ok(self.hello.clone()), Err))
+    }
+
+    /// Returns what the server has said about itself; `None` before the connection is open.
+    #[must_use]
+    pub const fn hello(&self) -> Option<&Arc<ServerHello>> {
+        self.hello.as_ref()
+    }
+
+    /// Returns whether requests still wait until the server can send requests to the client (over HTTP, its stream is open): the
+    /// first request may cause one.
+    pub fn is_settling<T>(&mut self, state: &dyn TransportState<'_, T>, now: Millis) -> bool {
+        self.settles = self.settles.filter(|&until| now < until && state.is_settling());
+        self.settles.is_some()
+    }
+
+    /// Adds the transport's facts to the errors of this turn, and gives the wakers of those who can go on to `wakes`.
+    pub fn tell<T>(&mut self, state: &dyn TransportState<'_, T>, now: Millis, wakes: &mut impl Extend<Waker>) {
+        if std::mem::take(&mut self.is_new) {
+            let time = state.settle_time();
+            self.settles = Some(now.saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
+        }
+        for token in self.fresh.drain(..) {
+            let Some(pending) = self.requests.get_mut(&token) else { continue };
+            if let Some(Err(error)) = &mut pending.outcome {
+                error.explain(|why| state.explain(why));
+            }
+            wakes.extend(pending.waker.take());
+        }
+        if let Some(error) = &mut self.refused {
+            error.explain(|why| state.explain(why));
+        }
+        if !self.opening {
+            wakes.extend(self.openers.drain(..));
+        }
+        self.followed.wake(wakes);
+    }
+
+    /// Ends all requests, because the connection is closed for the reason `why`, and wakes all who wait.
+    pub fn end(&mut self, why: &str, wakes: &mut impl Extend<Waker>) {
+        for pending in self.requests.values_mut() {
+            pending.outcome.get_or_insert_with(|| Err(ClientError::closed(why)));
+            wakes.extend(pending.waker.take());
+        }
+        self.opening = false;
+        wakes.extend(self.openers.drain(..));
+    }
+
+    /// Returns the tasks that are followed.
+    pub const fn followed(&mut self) -> &mut FollowedTasks {
+        &mut self.followed
+    }
+}
+
+impl fmt::Debug for Outcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outcomes").field("requests", &self.requests.len()).finish_non_exhaustive()
+    }
+}
+
+/// A handler that keeps the outcomes that callers wait for, and passes on all other events.
+pub struct OutcomeHandler<'o> {
+    outcomes: &'o mut Outcomes,
+    handler: &'o mut dyn ClientHandler,
+    happened: bool,
+}
+
+impl<'o> OutcomeHandler<'o> {
+    /// Makes the handler of one turn.
+    pub const fn new(outcomes: &'o mut Outcomes, handler: &'o mut dyn ClientHandler) -> Self {
+        OutcomeHandler { outcomes, handler, happened: false }
+    }
+
+    /// Returns whether there was an event.
+    #[must_use]
+    pub const fn has_happened(&self) -> bool {
+        self.happened
+    }
+}
+
+impl ClientHandler for OutcomeHandler<'_> {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+        self.happened = true;
+        match &event {
+            ClientEvent::Done { token, method, retried, outcome } => {
+                if let Some(pending) = self.outcomes.requests.get_mut(token) {
+                    pending.outcome = Some(match outcome {
+                        Ok(raw) => Ok(OwnedResult::new(*method, *raw).retried(*retried)),
+                        Err(failure) => Err(ClientError::failed(failure)),
+                    });
+                    return self.outcomes.fresh.push(*token);
+                }
+            }
+            ClientEvent::Connected(connected) => {
+                self.outcomes.hello = Some(Arc::new(ServerHello::new(connected)));
+                self.outcomes.opening = false;
+                self.outcomes.is_new = true;
+            }
+            ClientEvent::Unconnected(why) if self.outcomes.opening => {
+                return self.outcomes.refuse(ClientError::failed(why));
+            }
+            ClientEvent::Notification { method, params } => self.outcomes.followed.notified(method, *params),
+            _ => {}
+        }
+        self.handler.event(event, link);
+    }
+}
+
+impl fmt::Debug for OutcomeHandler<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutcomeHandler").field("happened", &self.happened).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientOptions, IN_FLIGHT};
+    use mcp_sansio::client::{ClientInfo, LineClient, Request, RequestError, TransportError};
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::protocol::Method;
+    use mcp_sansio::sink::LineSink;
+
+    /// The table spreads tokens by all bits of their hashes.
+    #[test]
+    fn tokens_that_follow_each_other_have_other_hashes() {
+        let hash = |numbers: &[u32]| {
+            let mut hasher = TokenHasher::default();
+            numbers.iter().for_each(|number| hasher.write_u32(*number));
+            hasher.finish()
+        };
+        let hashes: std::collections::HashSet<_> = (1..1_000).map(|number| hash(&[number, 7]) >> 48).collect();
+        assert!(hashes.len() > 900, "{}", hashes.len());
+        let mut bytes = TokenHasher::default();
+        bytes.write(&[3, 5]);
+        assert_eq!(bytes.finish(), hash(&[3, 5]));
+    }
+
+    /// A handler that names the events which it gets.
+    #[derive(Default)]
+    struct Names(Vec<&'static str>);
+
+    impl ClientHandler for Names {
+        fn event(&mut self, event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>) {
+            self.0.push(match event {
+                ClientEvent::Done { .. } => "done",
+                ClientEvent::Unconnected(_) => "unconnected",
+                ClientEvent::Notification { .. } => "notification",
+                _ => "another",
+            });
+        }
+    }
+
+    /// The client reconnects by itself, and requests are sent through its link.
+    #[test]
+    fn the_handler_gets_what_no_caller_waits_for() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let engine = ClientOptions::new().engine(&PROFILE, IN_FLIGHT);
+        let input = mcp_sansio::frame::LineBuffer::new(mcp_sansio::memory::Store::growing(1 << 10));
+        let mut client = LineClient::new(input, engine, LineSink::new(Vec::new()));
+        client.handle().client.connect_as(Revision::V2026_07_28);
+        let token = client.handle().send(&Request::call("any")).unwrap();
+        let text = Raw::constant("\"notifications/x\"");
+        let why = || RequestError::Lost(TransportError::Unreachable);
+        let events = || {
+            [
+                ClientEvent::Done { token, method: Method::ToolsCall, retried: false, outcome: Err(why()) },
+                ClientEvent::Unconnected(why()),
+                ClientEvent::Notification { method: text.text().unwrap(), params: None },
+            ]
+        };
+        let mut given = |outcomes: &mut Outcomes| {
+            let mut names = Names::default();
+            let mut handler = OutcomeHandler::new(outcomes, &mut names);
+            events().into_iter().for_each(|event| handler.event(event, &mut client.handle()));
+            assert!(handler.has_happened());
+            names.0
+        };
+        let mut outcomes = Outcomes::default();
+        assert_eq!(given(&mut outcomes), ["done", "unconnected", "notification"]);
+        assert!(outcomes.fresh.is_empty() && outcomes.refused.is_none());
+        assert_eq!(outcomes.poll(token, None).map(|outcome| outcome.is_none()), Poll::Ready(true));
+        outcomes.begin();
+        outcomes.expect(token);
+        assert!(outcomes.poll(token, None).is_pending() && outcomes.poll_opened(None).is_pending());
+        assert_eq!(given(&mut outcomes), ["notification"]);
+        assert!(outcomes.fresh == [token] && !outcomes.is_opening());
+        assert!(matches!(outcomes.poll(token, None), Poll::Ready(Some(Err(_)))));
+        assert!(matches!(outcomes.poll_opened(None), Poll::Ready(Err(_))));
+        assert!(matches!(outcomes.poll_opened(None), Poll::Ready(Ok(None))), "the first caller has it");
+    }
+}
