@@ -17,11 +17,12 @@
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
 //! - [`TransportState`]: what a client asks its transport; `HttpSession` (features `client`, `http`): a client over HTTP without its sockets.
-//! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile`
-//!   (feature `http`): HTTP around sockets.
+//! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around
+//!   sockets; `NetSocket`, `HttpListener`, `HttpStream`: sockets of TCP and of Unix, with or without TLS.
+//! - `AuthorizationFlow`, `AuthorizationDriver` (features `client`, `http`): who decides about a challenge, and who carries out the steps.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
-//! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
+//! - `AuthorizationOptions`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
 //! - `take_task_outcome`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
@@ -34,34 +35,22 @@ compile_error!(
      mcp-sansio-auth, which has no files"
 );
 
-#[cfg(all(feature = "auth", unix))]
-mod authorization;
+#[cfg(feature = "auth")]
+mod auth;
 mod backlog;
 #[cfg(feature = "client")]
 mod child;
 mod direction;
 mod dynamic_tools;
 mod error;
-#[cfg(all(feature = "client", feature = "http"))]
-mod fetch;
 #[cfg(feature = "schemars")]
 mod flat_schema;
 mod handlers;
 #[cfg(feature = "http")]
-mod http_builder;
-#[cfg(all(feature = "client", feature = "http"))]
-mod http_client;
-#[cfg(feature = "http")]
-mod http_server;
-#[cfg(feature = "http")]
-mod http_serving;
-#[cfg(all(feature = "client", feature = "http"))]
-mod http_session;
+mod http;
 mod late;
 pub mod layers;
 mod log_message;
-#[cfg(all(feature = "auth", unix))]
-mod loopback;
 mod options;
 #[cfg(feature = "client")]
 mod outcomes;
@@ -72,19 +61,13 @@ mod stop;
 #[cfg(feature = "client")]
 mod tasks;
 pub mod testing;
-#[cfg(feature = "tls")]
-mod tls;
-#[cfg(all(feature = "auth", unix))]
-mod token_store;
 mod transport_state;
-#[cfg(all(feature = "http", unix))]
-mod unix;
 mod work;
 
 pub use mcp_sansio;
 
-#[cfg(all(feature = "auth", unix))]
-pub use authorization::{AuthorizationOptions, Authorizer};
+#[cfg(feature = "auth")]
+pub use auth::*;
 pub use backlog::Backlog;
 #[cfg(feature = "client")]
 pub use child::{
@@ -94,19 +77,11 @@ pub use child::{
 pub use direction::Direction;
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
-#[cfg(all(feature = "client", feature = "http"))]
-pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
 #[cfg(feature = "schemars")]
 pub use flat_schema::{FlatSchemaError, input_schema, output_schema};
 pub use handlers::Ignore;
-#[cfg(all(feature = "client", feature = "http"))]
-pub use http_client::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error, stream_over};
 #[cfg(feature = "http")]
-pub use http_server::{HttpServerOptions, SpareDescriptors};
-#[cfg(feature = "http")]
-pub use http_serving::{HttpEndpoint, HttpServing, HttpSetup};
-#[cfg(all(feature = "client", feature = "http"))]
-pub use http_session::HttpSession;
+pub use http::*;
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
@@ -117,13 +92,7 @@ pub use results::{OwnedResult, ServerHello};
 pub use stop::Stopper;
 #[cfg(feature = "client")]
 pub use tasks::{FollowedTasks, take_task_outcome};
-#[cfg(feature = "tls")]
-pub use tls::{TlsConnector, TlsStream};
-#[cfg(all(feature = "auth", unix))]
-pub use token_store::{NoTokens, TokenFile, TokenStore};
 pub use transport_state::TransportState;
-#[cfg(all(feature = "http", unix))]
-pub use unix::{UnixSocketFile, connect_unix};
 pub use work::{Job, NewWork, Work, WorkFuture};
 
 /// The program of the README is a test too.

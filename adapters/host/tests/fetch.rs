@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
-use mcp_sansio_host::{FetchFailed, FetchedResponse, Fetcher, TlsConnector, TlsStream};
+use mcp_sansio_host::{FetchFailed, FetchedResponse, Fetcher, SecureStream, TlsConnector, TlsStream};
 use mcp_sansio_http::client::{FailureReason, FetchLimits, FetchRequest};
 // For `secured`.
 #[allow(clippy::single_component_path_imports, reason = "a module finds it here")]

@@ -32,7 +32,7 @@ pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
-use crate::stream::ByteStream;
+use crate::socket::ByteStream;
 use serving::Serving;
 use socket::Listener;
 

@@ -93,7 +93,7 @@ pub mod http;
 mod interrupted;
 mod serve;
 #[cfg(feature = "http")]
-mod stream;
+mod socket;
 
 pub use mcp_sansio;
 pub use mcp_sansio_host::{

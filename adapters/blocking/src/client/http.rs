@@ -2,21 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
-#[cfg(feature = "tls")]
-use mcp_sansio_host::TlsStream;
 #[cfg(feature = "auth")]
-use mcp_sansio_host::{AuthorizationOptions, Authorizer};
-use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpPlace, HttpSession, TransportState, connect_unix, stream_over};
-#[cfg(feature = "auth")]
-use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpHooks, SocketAction};
+use mcp_sansio_host::AuthorizationOptions;
+use mcp_sansio_host::{
+    AuthorizationDriver, AuthorizationFlow, CONNECTIONS, HttpOptions, HttpPlace, HttpSession, HttpStream, NetSocket,
+    TransportState, stream_over,
+};
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, SocketAction};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::pipes::Got;
@@ -44,10 +43,7 @@ enum Carrier {
     #[default]
     None,
     Connecting(Connecting),
-    Plain(TcpStream),
-    Local(UnixStream),
-    #[cfg(feature = "tls")]
-    Secure(Box<TlsStream<TcpStream>>),
+    Up(HttpStream<NetSocket>),
 }
 
 /// A server over HTTP: [Streamable
@@ -78,35 +74,17 @@ pub struct Http<'m> {
 
 type Session<'m> = HttpSession<'m, Authorization, Trace>;
 
-/// The functions of the application for authorization.
+/// The function of the application for authorization.
 #[derive(Default)]
-struct Authorization {
-    authorize: Option<Authorize>,
-    #[cfg(feature = "auth")]
-    authorizer: Option<Authorizer>,
-}
+struct Authorization(Option<Authorize>);
 
-impl HttpHooks for Authorization {
+impl AuthorizationDriver for Authorization {
     fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
-        #[cfg(feature = "auth")]
-        if let Some(authorizer) = &self.authorizer {
-            return match authorizer.challenged(challenge) {
-                ChallengeAnswer::Later if authorizer.carry_out() => ChallengeAnswer::Retry,
-                ChallengeAnswer::Later => ChallengeAnswer::GiveUp,
-                answer => answer,
-            };
-        }
-        self.authorize.as_mut().map_or(ChallengeAnswer::GiveUp, |authorize| authorize(challenge, headers))
+        self.0.as_mut().map_or(ChallengeAnswer::GiveUp, |authorize| authorize(challenge, headers))
     }
 
-    #[cfg(feature = "auth")]
-    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        let Some(authorizer) = &self.authorizer else { return 0 };
-        if authorizer.prepare() {
-            // Without another token the request goes out with the one that ends soon.
-            let _ = authorizer.carry_out();
-        }
-        authorizer.sign(request, headers)
+    fn carry_out(&mut self, flow: &Arc<dyn AuthorizationFlow>, _: Option<usize>) -> ChallengeAnswer {
+        if flow.carry_out() { ChallengeAnswer::Retry } else { ChallengeAnswer::GiveUp }
     }
 }
 
@@ -197,7 +175,7 @@ impl<'m> Http<'m> {
         mut self,
         authorize: impl FnMut(&ChallengedRequest<'_>, &mut HeaderWriter<'_>) -> ChallengeAnswer + 'static,
     ) -> Self {
-        self.session.hooks.authorize = Some(Box::new(authorize));
+        self.session.hooks.0 = Some(Box::new(authorize));
         self
     }
 
@@ -229,7 +207,7 @@ impl<'m> Http<'m> {
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
-        self.session.hooks.authorizer = Some(self.session.authorize(options)?);
+        self.session.authorize(options)?;
         Ok(self)
     }
 
@@ -264,13 +242,10 @@ impl<'m> Http<'m> {
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
                 SocketAction::Connect(slot) => match self.dial() {
-                    Ok(link) => {
-                        let is_up = matches!(link, Carrier::Local(_));
-                        self.sockets[slot] = Socket { link, ready: false };
-                        if is_up {
-                            self.session.web.remote().connected(slot);
-                        }
+                    Ok(Dialed::NotYet(connecting)) => {
+                        self.sockets[slot] = Socket { link: Carrier::Connecting(connecting), ready: false };
                     }
+                    Ok(Dialed::Up(socket)) => self.is_up(slot, socket),
                     Err(error) => self.session.not_connected(slot, &error),
                 },
             }
@@ -282,11 +257,11 @@ impl<'m> Http<'m> {
     }
 
     /// Begins to connect.
-    fn dial(&mut self) -> io::Result<Carrier> {
+    fn dial(&mut self) -> io::Result<Dialed> {
         match &mut self.session.place {
-            HttpPlace::Tcp(origin) => Connecting::begin(origin).map(Carrier::Connecting),
-            HttpPlace::Unix(path) => connect_unix(path).map(Carrier::Local),
-            _ => self.stream.take().ok_or_else(stream_over).map(Carrier::Local),
+            HttpPlace::Tcp(origin) => Connecting::begin(origin).map(Dialed::NotYet),
+            HttpPlace::Unix(path) => NetSocket::connect_unix(path).map(Dialed::Up),
+            _ => self.stream.take().ok_or_else(stream_over).map(|stream| Dialed::Up(NetSocket::Unix(stream))),
         }
     }
 
@@ -296,41 +271,24 @@ impl<'m> Http<'m> {
             Carrier::None => false,
             Carrier::Connecting(connecting) => {
                 let ready = std::mem::take(&mut self.sockets[slot].ready);
+                let address = connecting.address;
                 match connecting.look(ready) {
                     Ok(Dialed::NotYet(connecting)) => {
                         self.sockets[slot].link = Carrier::Connecting(connecting);
-                        false
+                        return false;
                     }
-                    Ok(Dialed::Up(socket, address)) => {
-                        if let HttpPlace::Tcp(origin) = &mut self.session.place {
-                            origin.works(address);
-                        }
-                        #[cfg(feature = "auth")]
-                        if let Some(authorizer) = &self.session.hooks.authorizer {
-                            authorizer.reached(address.ip());
-                        }
+                    Ok(Dialed::Up(socket)) => {
+                        self.session.reached(address);
                         self.is_up(slot, socket);
-                        true
                     }
-                    Err(error) => {
-                        self.session.not_connected(slot, &error);
-                        true
-                    }
+                    Err(error) => self.session.not_connected(slot, &error),
                 }
+                true
             }
-            Carrier::Plain(mut socket) => {
-                let done = self.move_bytes(slot, &mut socket, false);
-                self.keep(slot, Carrier::Plain(socket), done)
-            }
-            Carrier::Local(mut socket) => {
-                let done = self.move_bytes(slot, &mut socket, false);
-                self.keep(slot, Carrier::Local(socket), done)
-            }
-            #[cfg(feature = "tls")]
-            Carrier::Secure(mut tls) => {
-                if !tls.is_up() {
-                    match tls.handshake() {
-                        Ok(false) => return self.keep(slot, Carrier::Secure(tls), Ok(false)),
+            Carrier::Up(mut stream) => {
+                if !stream.is_up() {
+                    match stream.handshake() {
+                        Ok(false) => return self.keep(slot, stream, Ok(false)),
                         Ok(true) => self.session.web.remote().connected(slot),
                         Err(error) => {
                             self.session.not_connected(slot, &error);
@@ -338,31 +296,31 @@ impl<'m> Http<'m> {
                         }
                     }
                 }
-                let done = self.move_bytes(slot, &mut *tls, true);
-                let done = done.and_then(|any| io::Write::flush(&mut *tls).map(|()| any));
-                self.keep(slot, Carrier::Secure(tls), done)
+                let holds_more = matches!(stream, HttpStream::Secure(_));
+                let done = self.move_bytes(slot, &mut stream, holds_more);
+                let done = done.and_then(|any| io::Write::flush(&mut stream).map(|()| any));
+                self.keep(slot, stream, done)
             }
         }
     }
 
-    fn is_up(&mut self, slot: usize, socket: TcpStream) {
-        #[cfg(feature = "tls")]
-        if let Some(secure) = &self.session.secure {
-            match secure.wrap(socket) {
-                Ok(tls) => self.sockets[slot].link = Carrier::Secure(Box::new(tls)),
-                Err(error) => self.session.not_connected(slot, &error),
+    fn is_up(&mut self, slot: usize, socket: NetSocket) {
+        match HttpStream::new(socket, self.session.secure.as_ref()) {
+            Ok(stream) => {
+                if stream.is_up() {
+                    self.session.web.remote().connected(slot);
+                }
+                self.sockets[slot] = Socket { link: Carrier::Up(stream), ready: false };
             }
-            return;
+            Err(error) => self.session.not_connected(slot, &error),
         }
-        self.sockets[slot].link = Carrier::Plain(socket);
-        self.session.web.remote().connected(slot);
     }
 
     /// Keeps a connection unless it is over.
-    fn keep(&mut self, slot: usize, link: Carrier, done: io::Result<bool>) -> bool {
+    fn keep(&mut self, slot: usize, stream: HttpStream<NetSocket>, done: io::Result<bool>) -> bool {
         match done {
             Ok(any) => {
-                self.sockets[slot].link = link;
+                self.sockets[slot].link = Carrier::Up(stream);
                 any
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -461,11 +419,10 @@ fn poll_sockets(
     Ok(ready)
 }
 
-/// Returns the events that a TLS connection itself waits for.
-#[cfg(feature = "tls")]
-fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
-    let read = if tls.is_up() { PollFlags::empty() } else { PollFlags::IN };
-    if tls.wants_write() { read | PollFlags::OUT } else { read }
+/// Returns the events that a connection with TLS itself waits for.
+fn tls_wants<S>(stream: &HttpStream<S>) -> PollFlags {
+    let read = if stream.is_up() { PollFlags::empty() } else { PollFlags::IN };
+    if stream.wants_write() { read | PollFlags::OUT } else { read }
 }
 
 impl<'m> Transport<'m> for Http<'m> {
@@ -499,10 +456,7 @@ impl<'m> Transport<'m> for Http<'m> {
                     *place = Some((slot, connecting.fd(), PollFlags::OUT));
                     continue;
                 }
-                Carrier::Plain(stream) => (stream.as_fd(), PollFlags::empty()),
-                Carrier::Local(stream) => (stream.as_fd(), PollFlags::empty()),
-                #[cfg(feature = "tls")]
-                Carrier::Secure(tls) => (tls.socket().as_fd(), tls_wants(tls)),
+                Carrier::Up(stream) => (stream.socket().as_fd(), tls_wants(stream)),
             };
             if !remote.space(slot).is_empty() {
                 flags |= PollFlags::IN;
@@ -585,7 +539,7 @@ mod secured;
 #[cfg(all(test, feature = "tls", target_os = "linux"))]
 mod secure {
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     use super::secured::{CERTIFICATE, secured, trusting};
     use super::*;
@@ -599,7 +553,7 @@ mod secure {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_nonblocking(true).unwrap();
         let connector = mcp_sansio_host::TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
-        let mut tls = connector.wrap(socket).unwrap();
+        let mut tls = HttpStream::new(socket, Some(&connector)).unwrap();
         let begun = Instant::now();
         assert_eq!(tls_wants(&tls), PollFlags::IN | PollFlags::OUT);
         while !tls.handshake().unwrap() {
@@ -677,8 +631,8 @@ mod stream {
 
     /// Returns the bytes that wait for the client.
     fn unread(http: &Http<'_>) -> u64 {
-        let Carrier::Local(socket) = &http.sockets[0].link else { panic!("it is not connected") };
-        rustix::io::ioctl_fionread(socket).unwrap()
+        let Carrier::Up(stream) = &http.sockets[0].link else { panic!("it is not connected") };
+        rustix::io::ioctl_fionread(stream.socket()).unwrap()
     }
 
     /// One read may bring several messages: the handler gets all of them before the next read.

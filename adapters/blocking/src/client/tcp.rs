@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mcp_sansio_host::{HttpOrigin, connect_error};
+use mcp_sansio_host::{HttpOrigin, NetSocket, connect_error};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::pipes::Got;
@@ -14,7 +14,8 @@ use super::pipes::Got;
 #[derive(Debug)]
 pub(super) struct Connecting {
     addresses: std::vec::IntoIter<SocketAddr>,
-    address: SocketAddr,
+    /// The address that is tried now.
+    pub(super) address: SocketAddr,
     socket: OwnedFd,
     each: Duration,
     until: Instant,
@@ -23,7 +24,7 @@ pub(super) struct Connecting {
 /// The state of a connection attempt.
 pub(super) enum Dialed {
     NotYet(Connecting),
-    Up(TcpStream, SocketAddr),
+    Up(NetSocket),
 }
 
 impl Connecting {
@@ -58,7 +59,7 @@ impl Connecting {
                     let socket = TcpStream::from(self.socket);
                     // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
                     let _ = socket.set_nodelay(true);
-                    return Ok(Dialed::Up(socket, self.address));
+                    return Ok(Dialed::Up(NetSocket::Tcp(socket)));
                 }
                 Err(error) => connect_error(self.address, &error.into()),
             }

@@ -21,6 +21,7 @@ mod sockets;
 use std::io::{self, Read, Write};
 
 use mcp_sansio::service::Service;
+use mcp_sansio_host::NetSocket;
 pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamId, StreamPolicy,
@@ -32,7 +33,7 @@ pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::pump::Pump;
 use serving::{GRACE, Serving};
-use socket::{Accepted, Listener};
+use socket::Listener;
 
 mcp_sansio_host::http_server!(Listener);
 
@@ -111,7 +112,7 @@ impl<S> HttpServer<'_, S> {
         };
         let served = self.checks.with(service, state, |app| {
             let mut serving = Serving::new(self.listener, self.setup, app)?;
-            serving.carry(Accepted::Unix(socket))?;
+            serving.carry(NetSocket::Unix(socket))?;
             serving.run()
         });
         // The socket is closed now, also after a stop.

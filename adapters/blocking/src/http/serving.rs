@@ -9,12 +9,12 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::{HttpServing, HttpSetup};
+use mcp_sansio_host::{HttpServing, HttpSetup, NetSocket};
 use mcp_sansio_http::endpoint::App;
 use mcp_sansio_http::host::Interest;
 use rustix::event::Timespec;
 
-use super::socket::{Accepted, Listener, Socket};
+use super::socket::{Listener, Socket};
 use super::sockets::{Ready, Sockets};
 
 /// A server while it serves.
@@ -57,7 +57,7 @@ impl<'a, S> Serving<'a, S> {
         woken.set_nonblocking(true)?;
         bell.set_nonblocking(true)?;
         sockets.watcher.add(&woken, Interest::Read, WOKEN)?;
-        if let Some(listener) = listener.fd() {
+        if let Some(listener) = listener.net() {
             sockets.watcher.add(listener, Interest::Read, LISTENER)?;
         }
         let mut random = File::open("/dev/urandom")?;
@@ -66,7 +66,7 @@ impl<'a, S> Serving<'a, S> {
             random.read_exact(bytes).expect("the system has random bytes");
         };
         Ok(Serving {
-            serving: setup.serve(listener.fd().is_none(), &mut app, random),
+            serving: setup.serve(listener.net().is_none(), &mut app, random),
             listener: Some(listener),
             app,
             waker: Waker::from(Arc::new(Bell(bell))),
@@ -126,13 +126,13 @@ impl<'a, S> Serving<'a, S> {
     fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
         let accepting = self.serving.accepts();
         let interest = if accepting { Interest::Read } else { Interest::Nothing };
-        let listener = self.listener.as_ref().and_then(Listener::fd);
+        let listener = self.listener.as_ref().and_then(Listener::net);
         if let Some(listener) = listener.filter(|_| accepting != self.accepting) {
             self.accepting = accepting;
             self.sockets.watcher.change(listener, interest, LISTENER)?;
         }
         let timeout = self.timeout(wake);
-        let listener = listener.map(|listener| (listener, interest, LISTENER));
+        let listener = listener.map(|listener| (listener.as_fd(), interest, LISTENER));
         let own = [(self.woken.as_fd(), Interest::Read, WOKEN)].into_iter().chain(listener);
         let connections = self.serving.host.sockets().map(|(slot, socket)| (socket.as_fd(), socket.interest, slot));
         self.sockets.wait(own.chain(connections), timeout.as_ref(), &mut self.ready)
@@ -145,7 +145,7 @@ impl<'a, S> Serving<'a, S> {
     }
 
     /// Accepts connections by `next`, while there is room.
-    fn accept(&mut self, mut next: impl FnMut(&Listener) -> io::Result<Accepted>) {
+    fn accept(&mut self, mut next: impl FnMut(&Listener) -> io::Result<NetSocket>) {
         while self.serving.accepts() {
             let Some(listener) = &self.listener else { return };
             match next(listener) {
@@ -160,7 +160,7 @@ impl<'a, S> Serving<'a, S> {
     }
 
     /// Takes a connection.
-    pub(super) fn carry(&mut self, accepted: Accepted) -> io::Result<()> {
+    pub(super) fn carry(&mut self, accepted: NetSocket) -> io::Result<()> {
         let socket = Socket::new(accepted, &self.sockets.watcher, self.serving.host.vacant())?;
         let is_spare = self.serving.spare.has(&socket);
         self.serving.enter(socket, is_spare, &mut self.app);
@@ -171,6 +171,7 @@ impl<'a, S> Serving<'a, S> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use mcp_sansio_host::HttpListener;
     use std::io::ErrorKind;
     use std::task::Poll;
 
@@ -213,7 +214,7 @@ mod tests {
     fn connect(serving: &mut Serving<'_, ()>) -> UnixStream {
         let (client, theirs) = UnixStream::pair().unwrap();
         client.set_nonblocking(true).unwrap();
-        serving.carry(Accepted::Unix(theirs)).unwrap();
+        serving.carry(NetSocket::Unix(theirs)).unwrap();
         client
     }
 
@@ -273,7 +274,7 @@ mod tests {
             listener.set_nonblocking(true).unwrap();
             let address = listener.local_addr().unwrap();
             serving.sockets.watcher.add(&listener, Interest::Read, LISTENER).unwrap();
-            serving.listener = Some(Listener::Tcp(listener));
+            serving.listener = Some(Listener::Net(HttpListener::Tcp(listener)));
             let mut peers = [(); 2].map(|()| std::net::TcpStream::connect(address).unwrap());
             assert_eq!(ready(serving, 60_000), [LISTENER]);
             // One is accepted, and one waits. When the first one closes, there is room again, in its place.
@@ -296,7 +297,7 @@ mod tests {
         with_one_connection(|serving, _client| {
             // The system accepts nothing at a socket that does not listen.
             let (socket, _peer) = UnixStream::pair().unwrap();
-            serving.listener = Some(Listener::Tcp(std::os::fd::OwnedFd::from(socket).into()));
+            serving.listener = Some(Listener::Net(HttpListener::Tcp(std::os::fd::OwnedFd::from(socket).into())));
             serving.accept(Listener::accept);
             assert!(!serving.serving.accepts() && serving.serving.host.open() == 1);
             assert!(serving.serving.next(None).unwrap() <= serving.serving.now() + 100);
@@ -314,7 +315,7 @@ mod tests {
             let mut outcomes = [
                 Err(ErrorKind::Interrupted),
                 Err(ErrorKind::ConnectionAborted),
-                Ok(Accepted::Unix(socket)),
+                Ok(NetSocket::Unix(socket)),
                 Err(ErrorKind::WouldBlock),
             ]
             .into_iter();
@@ -329,7 +330,7 @@ mod tests {
         with_one_connection(|serving, _client| {
             let no_socket = std::os::fd::OwnedFd::from(File::open("/dev/null").unwrap());
             let (_peer, socket) = UnixStream::pair().unwrap();
-            let mut sockets = [Accepted::Tcp(no_socket.into()), Accepted::Unix(socket)].into_iter();
+            let mut sockets = [NetSocket::Tcp(no_socket.into()), NetSocket::Unix(socket)].into_iter();
             serving.accept(|_| sockets.next().ok_or_else(|| ErrorKind::WouldBlock.into()));
             assert_eq!((serving.serving.host.open(), serving.serving.host.vacant()), (2, 2));
         });
@@ -419,7 +420,7 @@ mod tests {
             let (setup, mut state) = (HttpSetup::new(), ());
             let app = App::new(&service, &mut state);
             let mut serving = Serving::new(Listener::Stream(None), setup, app).unwrap();
-            serving.carry(Accepted::Unix(theirs.into())).unwrap();
+            serving.carry(NetSocket::Unix(theirs.into())).unwrap();
             serving.run().unwrap();
         });
         let request = call("echo");

@@ -2,13 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-#[cfg(feature = "auth")]
-use mcp_sansio_host::Authorizer;
-#[cfg(feature = "auth")]
-use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpHooks};
+use mcp_sansio_host::{AuthorizationDriver, AuthorizationFlow};
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter};
 
 /// The server's demand for
 /// [authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization). It owns its parts.
@@ -68,8 +66,6 @@ where
 #[derive(Default)]
 pub(super) struct Asking {
     who: Option<Box<dyn Authorize>>,
-    #[cfg(feature = "auth")]
-    pub(super) authorizer: Option<Authorizer>,
     pub(super) under_way: Option<Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>>,
     /// The messages that wait for the credentials.
     slots: Vec<usize>,
@@ -78,25 +74,6 @@ pub(super) struct Asking {
 impl Asking {
     pub(super) fn of(who: Option<Box<dyn Authorize>>) -> Self {
         Asking { who, ..Asking::default() }
-    }
-
-    /// Lets a thread carry out the steps of the flow, unless one does so already.
-    #[cfg(feature = "auth")]
-    fn carry_out(&mut self, authorizer: Authorizer) {
-        if self.under_way.is_none() {
-            let carried_out = blocking::unblock(move || authorizer.carry_out());
-            self.under_way = Some(Box::pin(async { carried_out.await.then(Vec::new) }));
-        }
-    }
-
-    /// Returns whether tokens may come that are not kept yet: a refresh token is often good once, so a client that ended now
-    /// would need a login at its next start.
-    pub(super) fn awaits_tokens(&self) -> bool {
-        #[cfg(feature = "auth")]
-        if let Some(authorizer) = &self.authorizer {
-            return self.under_way.is_some() && !authorizer.is_visiting();
-        }
-        false
     }
 
     /// Returns the credentials and the messages that have waited for them.
@@ -108,17 +85,8 @@ impl Asking {
     }
 }
 
-impl HttpHooks for Asking {
+impl AuthorizationDriver for Asking {
     fn challenged(&mut self, challenge: &ChallengedRequest<'_>, _: &mut HeaderWriter<'_>) -> ChallengeAnswer {
-        #[cfg(feature = "auth")]
-        if let Some(authorizer) = self.authorizer.clone() {
-            let answer = authorizer.challenged(challenge);
-            if answer == ChallengeAnswer::Later {
-                self.carry_out(authorizer);
-                self.slots.push(challenge.slot);
-            }
-            return answer;
-        }
         let Some(who) = &mut self.who else { return ChallengeAnswer::GiveUp };
         if self.under_way.is_none() {
             self.under_way = Some(who.authorize(AuthorizationDemand::new(challenge)));
@@ -127,13 +95,14 @@ impl HttpHooks for Asking {
         ChallengeAnswer::Later
     }
 
-    #[cfg(feature = "auth")]
-    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        let Some(authorizer) = self.authorizer.clone() else { return 0 };
-        // The token is still good for a while: the request does not wait for the next one.
-        if authorizer.prepare() {
-            self.carry_out(authorizer.clone());
+    /// Lets a thread carry out the steps of the flow, unless one does so already.
+    fn carry_out(&mut self, flow: &Arc<dyn AuthorizationFlow>, slot: Option<usize>) -> ChallengeAnswer {
+        if self.under_way.is_none() {
+            let flow = Arc::clone(flow);
+            let carried_out = blocking::unblock(move || flow.carry_out());
+            self.under_way = Some(Box::pin(async { carried_out.await.then(Vec::new) }));
         }
-        authorizer.sign(request, headers)
+        self.slots.extend(slot);
+        ChallengeAnswer::Later
     }
 }

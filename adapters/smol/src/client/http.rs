@@ -14,10 +14,10 @@ use mcp_sansio_http::client::{HttpTransport, SocketAction};
 
 use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
+use super::dial::{Dialing, Place};
 use super::lines::Got;
-use super::socket::{Dialing, Place, Socket};
 use super::{ChildExit, ClientError, Trace, Transport};
-use crate::stream::ByteStream;
+use crate::socket::{ByteStream, Socket};
 
 /// The time for the `DELETE` that ends the session when the client is closed, and for tokens that are under way.
 const GOODBYE: Millis = 2_000;
@@ -186,7 +186,7 @@ impl Http {
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
-        self.session.hooks.authorizer = Some(self.session.authorize(options)?);
+        self.session.authorize(options)?;
         Ok(self)
     }
 
@@ -235,9 +235,8 @@ impl Http {
             Carrier::Dialing(dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(dialed)) => {
                     self.session.place = dialed.http;
-                    #[cfg(feature = "auth")]
-                    if let (Some(authorizer), Some(address)) = (&self.session.hooks.authorizer, dialed.address) {
-                        authorizer.reached(address);
+                    if let Some(address) = dialed.address {
+                        self.session.reached(address);
                     }
                     self.sockets[slot] = Carrier::Up(Link::new(dialed.socket));
                     self.session.web.remote().connected(slot);
@@ -337,7 +336,7 @@ impl Transport for Http {
             self.session.end(now.saturating_add(GOODBYE));
             cx.waker().wake_by_ref();
         }
-        if !self.session.has_ended(now, self.session.hooks.awaits_tokens()) {
+        if !self.session.has_ended(now, self.session.hooks.under_way.is_some()) {
             return Poll::Pending;
         }
         self.sockets = Default::default();
@@ -355,10 +354,12 @@ impl fmt::Debug for Http {
 mod tests {
     use super::*;
     use crate::client::Ignore;
-    use async_io::{Async, Timer};
+    use crate::socket::AsyncSocket;
+    use async_io::Timer;
     use futures_lite::FutureExt;
     use mcp_sansio::client::{ClientEvent, ClientHandle, Request, TransportError};
     use mcp_sansio::revision::{Revision, Revisions};
+    use mcp_sansio_host::{HttpStream, NetSocket};
     use std::future::poll_fn;
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
@@ -440,6 +441,14 @@ mod tests {
     impl Wire {
         fn open(&self) -> Http {
             Http::over(self.clone(), self.clone(), &PROFILE, HttpOptions::new()).unwrap()
+        }
+
+        /// Returns a client of a server on the network, to which this is the first connection.
+        #[cfg(feature = "auth")]
+        fn authorizing(&self, url: &str, options: AuthorizationOptions) -> Http {
+            let mut http = Http::new(url, &PROFILE).unwrap().authorization(options).unwrap();
+            http.stream = Some(ByteStream::new(self.clone(), self.clone()));
+            http
         }
 
         /// Returns a client with a session.
@@ -591,7 +600,9 @@ mod tests {
         let Some(SocketAction::Connect(slot)) = http.session.web.remote().next_action() else {
             panic!("no connection is wanted")
         };
-        let socket = Socket::Plain(Async::new(near).unwrap());
+        near.set_nonblocking(true).unwrap();
+        let near = AsyncSocket::new(NetSocket::Tcp(near)).unwrap();
+        let socket = Socket::Net(HttpStream::Plain(near));
         http.sockets[slot] = Carrier::Up(Link { drained, ..Link::new(socket) });
         http.session.web.remote().connected(slot);
         (http, slot, far)
@@ -599,10 +610,9 @@ mod tests {
 
     /// Waits until there is something to read, without a word to the reactor.
     fn wait_for_news(http: &Http, slot: usize) {
-        let Carrier::Up(Link { socket: Socket::Plain(socket), .. }) = &http.sockets[slot] else {
-            panic!("it is closed")
-        };
-        while socket.get_ref().peek(&mut [0]).is_err() {
+        let Carrier::Up(link) = &http.sockets[slot] else { panic!("it is closed") };
+        let Some(NetSocket::Tcp(socket)) = link.socket.net() else { panic!("it is no socket of TCP") };
+        while socket.peek(&mut [0]).is_err() {
             std::thread::yield_now();
         }
     }
@@ -706,11 +716,11 @@ mod tests {
     fn documents_may_come_from_the_network_of_the_server() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let mut http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
         let name = format!("http://without-address.localhost:{}/mcp", address.port());
-        http.session.hooks.authorizer =
-            Some(mcp_sansio_host::Authorizer::new(&name, AuthorizationOptions::new("test")).unwrap());
-        http.session.web.sign_heads();
+        let mut http = Http::new(&name, &PROFILE).unwrap();
+        http.session.authorize(AuthorizationOptions::new("test")).unwrap();
+        let origin = mcp_sansio_host::HttpOrigin::new("127.0.0.1", address.port(), Duration::from_secs(20));
+        http.session.place = mcp_sansio_host::HttpPlace::Tcp(origin);
         let (asked, is_asked) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"http://{address}/document\"");
@@ -740,9 +750,7 @@ mod tests {
             .visit(move |url| visited.send(url.to_owned()).unwrap())
             .wait_while(move || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty));
         let wire = Wire::default();
-        let mut http = wire.open();
-        http.session.hooks.authorizer = Some(mcp_sansio_host::Authorizer::new(&url, options).unwrap());
-        http.session.web.sign_heads();
+        let mut http = wire.authorizing(&url, options);
         http.state_mut().handle().client.connect();
         Wire::run(&mut http, 0);
         wire.says(&mut http, 0, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n");
@@ -763,11 +771,8 @@ mod tests {
     #[test]
     fn closing_waits_for_tokens_until_they_have_come() {
         for has_come in [true, false] {
-            let mut http = Wire::default().open();
-            assert!(!http.session.hooks.awaits_tokens());
             let options = AuthorizationOptions::new("test");
-            http.session.hooks.authorizer =
-                Some(mcp_sansio_host::Authorizer::new("http://127.0.0.1:9/mcp", options).unwrap());
+            let mut http = Wire::default().authorizing("http://127.0.0.1:9/mcp", options);
             http.session.hooks.under_way = Some(Box::pin(std::future::pending()));
             http.begin_close(0);
             assert!(http.poll_close(0, &mut cx()).is_pending());

@@ -95,6 +95,8 @@ mod alarm;
 #[cfg(feature = "http")]
 mod authorize;
 mod child;
+#[cfg(feature = "http")]
+mod dial;
 mod driver;
 mod events;
 #[cfg(feature = "http")]
@@ -105,13 +107,9 @@ mod outcome;
 #[cfg(unix)]
 mod pipe;
 mod shared;
-#[cfg(feature = "http")]
-mod socket;
 mod state;
 mod stderr;
 mod tasks;
-#[cfg(feature = "tls")]
-mod tls;
 mod wakes;
 
 #[cfg(feature = "http")]

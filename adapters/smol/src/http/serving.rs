@@ -12,9 +12,10 @@ use mcp_sansio::service::Service;
 use mcp_sansio_host::HttpServing;
 use mcp_sansio_http::endpoint::App;
 
-use super::socket::{Accepted, Listener, Socket};
+use super::socket::{Listener, ServedSocket};
 use super::wake::{Bell, Woken};
 use super::{Checks, HttpServer};
+use crate::socket::Socket;
 
 /// A server while it serves. It keeps the whole state: dropping a future that polls it loses nothing.
 pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
@@ -28,7 +29,7 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
 struct Hall<S: 'static> {
     /// `None` when the server ends.
     listener: Option<Listener>,
-    serving: HttpServing<S, Socket>,
+    serving: HttpServing<S, ServedSocket>,
     woken: Arc<Woken>,
     /// The places of connections that have woken. Kept between turns for its allocation.
     slots: Vec<usize>,
@@ -151,10 +152,10 @@ impl<S> Hall<S> {
     }
 
     /// Takes a new connection.
-    fn enter(&mut self, app: &mut App<'_, S>, accepted: Accepted) {
-        let is_spare = accepted.is_spare(self.serving.spare);
+    fn enter(&mut self, app: &mut App<'_, S>, accepted: Socket) {
+        let is_spare = accepted.net().is_some_and(|socket| self.serving.spare.has(socket));
         let bell = Bell::new(self.serving.host.vacant(), Arc::clone(&self.woken));
-        self.serving.enter(Socket::new(accepted, bell), is_spare, app);
+        self.serving.enter(ServedSocket::new(accepted, bell), is_spare, app);
     }
 
     /// Sets the timer to the next deadline. Returns whether that is now.

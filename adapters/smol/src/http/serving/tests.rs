@@ -8,9 +8,11 @@ use std::task::Waker;
 
 use async_io::Async;
 use futures_lite::future::block_on;
+use mcp_sansio_host::{HttpStream, NetSocket};
 use mcp_sansio_http::endpoint::{Access, RequestHead};
 
 use super::*;
+use crate::socket::AsyncSocket;
 
 /// A request that is answered with 404.
 const REQUEST: &[u8] = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -39,7 +41,8 @@ fn connect(hall: &mut Hall<()>, app: &mut App<'_, ()>, bytes: &[u8]) -> UnixStre
     let (mut client, server) = UnixStream::pair().unwrap();
     client.set_nonblocking(true).unwrap();
     client.write_all(bytes).unwrap();
-    hall.enter(app, Accepted::Unix(Async::new(server).unwrap()));
+    server.set_nonblocking(true).unwrap();
+    hall.enter(app, Socket::Net(HttpStream::Plain(AsyncSocket::new(NetSocket::Unix(server)).unwrap())));
     client
 }
 

@@ -17,9 +17,11 @@ use mcp_sansio_http::client::{
     ChallengeAnswer, ChallengedRequest, FailureReason, FetchLimits, FetchRequest, HeaderWriter, OutgoingRequest, Url,
 };
 
-use crate::fetch::Allows;
-use crate::loopback::{Loopback, Page};
-use crate::{ClientError, FetchFailed, FetchedResponse, Fetcher, HttpOrigin, NoTokens, TokenStore};
+use super::loopback::{Loopback, Page};
+use super::{NoTokens, TokenStore};
+use crate::http::client::fetch::Allows;
+use crate::http::{AuthorizationFlow, HttpOrigin};
+use crate::{ClientError, FetchFailed, FetchedResponse, Fetcher};
 
 /// Options of authorization: who the client is, how a person visits a URL, where tokens stay.
 ///
@@ -39,7 +41,7 @@ pub struct AuthorizationOptions {
     goes_on: GoesOn,
     tokens: Box<dyn TokenStore>,
     not_saved: NotSaved,
-    fetcher: Fetcher,
+    pub(crate) fetcher: Fetcher,
     keys: Keys,
 }
 
@@ -132,18 +134,12 @@ impl AuthorizationOptions {
         AuthorizationOptions { fetcher, ..self }
     }
 
-    /// Sets the TLS configuration unless the [fetcher](Self::fetcher) has one. For adapters.
-    #[cfg(feature = "tls")]
-    pub fn or_tls(self, config: Option<Arc<rustls::ClientConfig>>) -> Self {
-        AuthorizationOptions { fetcher: self.fetcher.or_tls(config), ..self }
-    }
-
     /// Logs out of the server at `url`: forgets its token, and revokes it if the authorization server can do that
     /// ([RFC 7009](https://www.rfc-editor.org/rfc/rfc7009)). It blocks, at most for the time limit of one request. Without a
     /// token it does nothing. Registrations stay.
     ///
     /// # Errors
-    /// The errors of [`Authorizer::new`], and [`ClientError::Io`] if the tokens cannot be saved, or the authorization server
+    /// [`ClientError::Url`] if tokens must not be sent to the URL, [`ClientError::Io`] if the tokens cannot be saved, or the authorization server
     /// did not revoke the token; it is forgotten all the same.
     pub fn log_out(self, url: &str) -> Result<(), ClientError> {
         let authorizer = Authorizer::new(url, self)?;
@@ -166,11 +162,9 @@ impl fmt::Debug for AuthorizationOptions {
     }
 }
 
-/// The authorization of a client for one server, for adapters. Clones are handles to the same one. An adapter passes on
-/// the calls of [`HttpHooks`](mcp_sansio_http::client::HttpHooks), and calls [`carry_out`](Authorizer::carry_out) where
-/// it may block.
+/// The authorization of a client for one server. Clones are handles to the same one.
 #[derive(Clone)]
-pub struct Authorizer(Arc<Inner>);
+pub(crate) struct Authorizer(Arc<Inner>);
 
 struct Inner {
     state: Mutex<State>,
@@ -249,7 +243,7 @@ impl Authorizer {
     /// # Errors
     /// [`ClientError::Url`] if tokens must not be sent to the URL: it is neither `https` nor on this machine.
     /// [`ClientError::Io`] if the tokens cannot be read, or there is no port to listen on.
-    pub fn new(url: &str, options: AuthorizationOptions) -> Result<Self, ClientError> {
+    pub(crate) fn new(url: &str, options: AuthorizationOptions) -> Result<Self, ClientError> {
         let AuthorizationOptions { config, port, visit, goes_on, mut tokens, not_saved, fetcher, keys } = options;
         getrandom::fill(&mut [0; 1]).map_err(|error| ClientError::Io(error.into()))?;
         let store = match tokens.load().map_err(ClientError::Io)? {
@@ -276,112 +270,6 @@ impl Authorizer {
                 server: url.to_owned(),
             }),
         })))
-    }
-
-    /// Notes an address at which the server was reached. Requests to authorization servers go to no nearer network than
-    /// the farthest of these. Without a call, the addresses count that the server's name has at the time of the request.
-    pub fn reached(&self, address: IpAddr) {
-        let mut state = lock(&self.0.state);
-        state.reach = state.reach.max(Some(Reach::of_address(address)));
-    }
-
-    /// Prepares for a request. Returns `true` if the token ends soon: [`carry_out`](Authorizer::carry_out) then gets
-    /// another one, before the request or beside it.
-    #[must_use]
-    pub fn prepare(&self) -> bool {
-        lock(&self.0.state).with(|flow, environment| flow.prepare(environment)) == Outcome::Wait
-    }
-
-    /// Adds the credentials for a request that is about to be sent, and returns their number. See
-    /// [`HttpHooks::sending`](mcp_sansio_http::client::HttpHooks::sending).
-    pub fn sign(&self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        let mut state = lock(&self.0.state);
-        if !request.dpop_nonce.is_empty() {
-            state.authorization.answered(0, Some(request.dpop_nonce));
-        }
-        let url = request.url.to_string();
-        let credentials = match state.with(|flow, environment| flow.credentials(request.method, &url, environment)) {
-            Ok(credentials) => credentials,
-            Err(error) => {
-                state.failure = Some(error.into());
-                return 0;
-            }
-        };
-        let pairs = [("Authorization", &credentials.authorization), ("DPoP", &credentials.dpop)];
-        for (name, value) in pairs {
-            // The flow gives no header that HTTP does not allow; without room for it the server refuses the request.
-            let _ = value.as_ref().map(|value| headers.set(name, value));
-        }
-        credentials.generation
-    }
-
-    /// Notes that the server accepted credentials. See
-    /// [`HttpHooks::accepted`](mcp_sansio_http::client::HttpHooks::accepted).
-    pub fn accepted(&self, credentials: u32) {
-        lock(&self.0.state).authorization.answered(credentials, None);
-    }
-
-    /// Decides about a challenge. With [`ChallengeAnswer::Later`], the message waits for the end of
-    /// [`carry_out`](Authorizer::carry_out).
-    #[must_use]
-    pub fn challenged(&self, challenge: &ChallengedRequest<'_>) -> ChallengeAnswer {
-        let values = [challenge.www_authenticate];
-        let values = if challenge.www_authenticate.is_empty() { &[][..] } else { &values };
-        let mut rejection =
-            Rejection::new(challenge.status, values).generation(challenge.credentials).operation(challenge.operation);
-        if !challenge.dpop_nonce.is_empty() {
-            rejection = rejection.dpop_nonce(challenge.dpop_nonce);
-        }
-        let mut state = lock(&self.0.state);
-        match state.with(|flow, environment| flow.rejected(&rejection, environment)) {
-            Outcome::Retry => ChallengeAnswer::Retry,
-            Outcome::Wait => ChallengeAnswer::Later,
-            Outcome::Refused(error) => {
-                let said = challenges(challenge.www_authenticate).flatten();
-                let mut said = said.filter_map(|one| one.parameter("error_description").map(|text| text.to_string()));
-                state.failure = Some(Failure { error, description: said.next().unwrap_or_default() });
-                ChallengeAnswer::GiveUp
-            }
-        }
-    }
-
-    /// Carries out the steps of the flow. It blocks, for minutes if a person has to log in. Returns `true` if the
-    /// messages that wait are to be sent again, `false` if they fail.
-    #[must_use]
-    pub fn carry_out(&self) -> bool {
-        let mut work = lock(&self.0.work);
-        // Keeps other processes from a refresh, until its outcome is saved.
-        let mut turn = None;
-        loop {
-            let next = self.next();
-            // A store that cannot be written is no reason to fail: this client has its token.
-            let is_over = matches!(next, Next::Done(_));
-            if let Err(error) = self.save(&mut work, is_over) {
-                (work.not_saved)(&error);
-            }
-            match next {
-                Next::Done(Ok(())) => return true,
-                Next::Done(Err(error)) => {
-                    lock(&self.0.state).failure = Some(error.into());
-                    return false;
-                }
-                Next::Fetch(fetch) => {
-                    if !lock(&self.0.state).authorization.is_refreshing() {
-                        turn = None;
-                    } else if turn.is_none() {
-                        turn = work.tokens.lock().ok();
-                        if self.adopt(&mut work) {
-                            continue;
-                        }
-                    }
-                    self.fetch(&work, &fetch);
-                }
-                Next::Visit(url) => {
-                    turn = None;
-                    self.visit(&mut work, &url);
-                }
-            }
-        }
     }
 
     fn next(&self) -> Next {
@@ -438,7 +326,7 @@ impl Authorizer {
         };
         let mut fetcher = work.fetcher.clone().body(fetch.limit());
         if !fetch.is_configured() {
-            fetcher = fetcher.or_addresses(self.allowed(work, fetch.url()));
+            fetcher.allows.get_or_insert_with(|| self.allowed(work, fetch.url()));
         }
         let fetched = fetcher.fetch(&request.headers(&headers));
         lock(&self.0.state).with(|flow, environment| match &fetched {
@@ -472,16 +360,105 @@ impl Authorizer {
             state.authorization.cancel();
         }
     }
+}
 
-    /// Returns whether [`carry_out`](Authorizer::carry_out) waits for a person, not for the authorization server.
-    #[must_use]
-    pub fn is_visiting(&self) -> bool {
+impl AuthorizationFlow for Authorizer {
+    fn reached(&self, address: IpAddr) {
+        let mut state = lock(&self.0.state);
+        state.reach = state.reach.max(Some(Reach::of_address(address)));
+    }
+
+    fn prepare(&self) -> bool {
+        lock(&self.0.state).with(|flow, environment| flow.prepare(environment)) == Outcome::Wait
+    }
+
+    fn sign(&self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
+        let mut state = lock(&self.0.state);
+        if !request.dpop_nonce.is_empty() {
+            state.authorization.answered(0, Some(request.dpop_nonce));
+        }
+        let url = request.url.to_string();
+        let credentials = match state.with(|flow, environment| flow.credentials(request.method, &url, environment)) {
+            Ok(credentials) => credentials,
+            Err(error) => {
+                state.failure = Some(error.into());
+                return 0;
+            }
+        };
+        let pairs = [("Authorization", &credentials.authorization), ("DPoP", &credentials.dpop)];
+        for (name, value) in pairs {
+            // The flow gives no header that HTTP does not allow; without room for it the server refuses the request.
+            let _ = value.as_ref().map(|value| headers.set(name, value));
+        }
+        credentials.generation
+    }
+
+    fn accepted(&self, credentials: u32) {
+        lock(&self.0.state).authorization.answered(credentials, None);
+    }
+
+    fn challenged(&self, challenge: &ChallengedRequest<'_>) -> ChallengeAnswer {
+        let values = [challenge.www_authenticate];
+        let values = if challenge.www_authenticate.is_empty() { &[][..] } else { &values };
+        let mut rejection =
+            Rejection::new(challenge.status, values).generation(challenge.credentials).operation(challenge.operation);
+        if !challenge.dpop_nonce.is_empty() {
+            rejection = rejection.dpop_nonce(challenge.dpop_nonce);
+        }
+        let mut state = lock(&self.0.state);
+        match state.with(|flow, environment| flow.rejected(&rejection, environment)) {
+            Outcome::Retry => ChallengeAnswer::Retry,
+            Outcome::Wait => ChallengeAnswer::Later,
+            Outcome::Refused(error) => {
+                let said = challenges(challenge.www_authenticate).flatten();
+                let mut said = said.filter_map(|one| one.parameter("error_description").map(|text| text.to_string()));
+                state.failure = Some(Failure { error, description: said.next().unwrap_or_default() });
+                ChallengeAnswer::GiveUp
+            }
+        }
+    }
+
+    fn carry_out(&self) -> bool {
+        let mut work = lock(&self.0.work);
+        // Keeps other processes from a refresh, until its outcome is saved.
+        let mut turn = None;
+        loop {
+            let next = self.next();
+            // A store that cannot be written is no reason to fail: this client has its token.
+            let is_over = matches!(next, Next::Done(_));
+            if let Err(error) = self.save(&mut work, is_over) {
+                (work.not_saved)(&error);
+            }
+            match next {
+                Next::Done(Ok(())) => return true,
+                Next::Done(Err(error)) => {
+                    lock(&self.0.state).failure = Some(error.into());
+                    return false;
+                }
+                Next::Fetch(fetch) => {
+                    if !lock(&self.0.state).authorization.is_refreshing() {
+                        turn = None;
+                    } else if turn.is_none() {
+                        turn = work.tokens.lock().ok();
+                        if self.adopt(&mut work) {
+                            continue;
+                        }
+                    }
+                    self.fetch(&work, &fetch);
+                }
+                Next::Visit(url) => {
+                    turn = None;
+                    self.visit(&mut work, &url);
+                }
+            }
+        }
+    }
+
+    fn is_visiting(&self) -> bool {
         lock(&self.0.state).is_visiting
     }
 
-    /// Returns why there is no token, with the words of the server if it refused one; `None` if authorization has not failed.
-    #[must_use]
-    pub fn refusal(&self) -> Option<String> {
+    fn refusal(&self) -> Option<String> {
         let state = lock(&self.0.state);
         let Failure { error, description } = state.failure.as_ref()?;
         Some(if description.is_empty() { error.to_string() } else { format!("{error} ({description})") })

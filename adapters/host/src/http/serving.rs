@@ -8,7 +8,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio_http::endpoint::{App, Endpoint, Fleet};
 use mcp_sansio_http::host::{HttpHost, HttpSocket};
 
-use crate::stop::{HttpShutdown, ShutdownStep};
+use super::shutdown::{HttpShutdown, ShutdownStep};
 use crate::{HttpServerOptions, LateReceiver, SpareDescriptors, Stopper};
 
 /// The endpoint of an HTTP server.

@@ -9,17 +9,16 @@ use std::time::{Duration, Instant};
 use mcp_sansio::server::Millis;
 use mcp_sansio_http::client::{FailureReason, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse};
 
-use crate::HttpOrigin;
-#[cfg(feature = "tls")]
-use crate::TlsConnector;
+use super::HttpOrigin;
+use crate::HttpStream;
+use crate::http::tls::{TlsConfig, TlsConnector};
 
 /// Sends one request over connections of its own and waits for the response, as long as the limits allow.
 #[derive(Clone, Default)]
 pub struct Fetcher {
     limits: FetchLimits,
-    allows: Option<Allows>,
-    #[cfg(feature = "tls")]
-    tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) allows: Option<Allows>,
+    pub(crate) tls: Option<TlsConfig>,
 }
 
 /// Decides whether to connect to an address.
@@ -117,23 +116,11 @@ impl Fetcher {
         Fetcher { tls: Some(config), ..self }
     }
 
-    /// Sets the TLS configuration unless there is one already.
-    #[cfg(all(feature = "auth", feature = "tls"))]
-    pub(crate) fn or_tls(self, config: Option<Arc<rustls::ClientConfig>>) -> Self {
-        Fetcher { tls: self.tls.or(config), ..self }
-    }
-
     /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
     /// all; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
     #[must_use]
     pub fn addresses(self, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Fetcher { allows: Some(Arc::new(allows)), ..self }
-    }
-
-    /// Sets the allowed addresses if none are set.
-    #[cfg(feature = "auth")]
-    pub(crate) fn or_addresses(self, allows: Allows) -> Self {
-        Fetcher { allows: self.allows.or(Some(allows)), ..self }
     }
 
     /// Sets the longest body of a response, in bytes.
@@ -178,20 +165,13 @@ impl Fetcher {
         let mut origin = HttpOrigin::new(url.host(), url.port(), left(end)?);
         let (addresses, each) = origin.addresses()?;
         let socket = connect(&self.allowed(addresses)?, each, end)?;
-        if !url.is_secure() {
-            return carry(fetch, socket, |socket| socket, end);
+        let secure = url.is_secure().then(|| TlsConnector::new(url.host(), self.tls.clone())).transpose();
+        let mut stream = HttpStream::new(socket, secure.map_err(io::Error::other)?.as_ref())?;
+        while !stream.is_up() {
+            patient(stream.socket(), end)?;
+            stream.handshake()?;
         }
-        #[cfg(feature = "tls")]
-        {
-            let mut tls = TlsConnector::new(url.host(), self.tls.clone()).map_err(io::Error::other)?.wrap(socket)?;
-            while !tls.is_up() {
-                patient(tls.socket(), end)?;
-                tls.handshake()?;
-            }
-            carry(fetch, tls, |tls| tls.socket(), end)
-        }
-        #[cfg(not(feature = "tls"))]
-        Err(io::Error::other("this program was built without TLS (the feature `tls`)"))
+        carry(fetch, stream, HttpStream::socket, end)
     }
 
     /// Returns the addresses to which connections are allowed.
@@ -232,7 +212,7 @@ fn connect(addresses: &[SocketAddr], each: Duration, end: Instant) -> io::Result
                 let _ = socket.set_nodelay(true);
                 return Ok(socket);
             }
-            Err(error) => failed = crate::connect_error(*address, &error),
+            Err(error) => failed = super::options::connect_error(*address, &error),
         }
     }
     Err(failed)

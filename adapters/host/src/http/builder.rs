@@ -1,7 +1,7 @@
 //! The builder of HTTP servers: one text for all drivers.
 
 /// Makes the `HttpServer` of a driver: its struct, and all methods but `serve` and those that take streams. `$listener` has
-/// `tcp(TcpListener)`, `unix(UnixSocketFile, UnixListener)` and `local_addr()`, each with an `io::Result`.
+/// `new(HttpListener)` and `local_addr()`, each with an `io::Result`.
 ///
 /// It is a macro because the methods of a type are those of its own crate, and `serve` is a future in one driver and a call in
 /// the other.
@@ -65,8 +65,7 @@ macro_rules! http_server {
             /// # Errors
             /// If the address cannot be resolved or bound.
             pub fn bind(address: impl ::std::net::ToSocketAddrs) -> ::std::io::Result<Self> {
-                let listener = ::std::net::TcpListener::bind(address)?;
-                Ok(HttpServer::new(<$listener>::tcp(listener)?))
+                Ok(HttpServer::new(<$listener>::new($crate::HttpListener::bind(address)?)?))
             }
 
             /// Binds a Unix socket at `path`, a file that only its owner may use: its mode is `0o600`. Clients of this project
@@ -93,8 +92,7 @@ macro_rules! http_server {
             /// of the system. Each names the path.
             #[cfg(unix)]
             pub fn bind_unix_with(path: impl AsRef<::std::path::Path>, mode: u32) -> ::std::io::Result<Self> {
-                let (listener, file) = $crate::UnixSocketFile::bind(path.as_ref(), mode)?;
-                Ok(HttpServer::new(<$listener>::unix(file, listener)?))
+                Ok(HttpServer::new(<$listener>::new($crate::HttpListener::bind_unix(path.as_ref(), mode)?)?))
             }
 
             fn new(listener: $listener) -> Self {

@@ -2,23 +2,22 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-#[cfg(all(feature = "auth", unix))]
-use mcp_sansio_http::client::OutgoingRequest;
 use mcp_sansio_http::client::{
-    ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, HttpTransport, Redacted,
+    ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, HttpTransport, OutgoingRequest, Redacted,
 };
 
-#[cfg(all(feature = "auth", unix))]
-use crate::{AuthorizationOptions, Authorizer};
-use crate::{
-    CONNECTIONS, ClientError, Direction, ExcludedTool, HttpOptions, HttpOrigin, HttpPlace, IN_FLIGHT, TransportState,
-};
+use super::authorization::{AuthorizationDriver, AuthorizationFlow};
+use super::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace};
+use crate::http::tls::{TlsConfig, TlsConnector};
+use crate::{ClientError, Direction, ExcludedTool, IN_FLIGHT, TransportState};
 
 /// A client over HTTP without its sockets: [`HttpOptions::open`](crate::HttpOptions::open) makes it. `A` decides about
 /// authorization.
@@ -32,30 +31,34 @@ pub struct HttpSession<'m, A, T> {
     /// The error of the last connection that failed.
     pub trouble: String,
     /// Makes connections secure; set for `https`.
-    #[cfg(feature = "tls")]
-    pub secure: Option<crate::TlsConnector>,
+    pub secure: Option<TlsConnector>,
     /// The configuration of [`HttpOptions::tls`](crate::HttpOptions::tls), which authorization uses too.
-    #[cfg(feature = "tls")]
-    pub(crate) tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
-    #[cfg(all(feature = "auth", unix))]
-    pub(crate) authorizer: Option<Authorizer>,
-    pub(crate) settle_time: Duration,
-    pub(crate) trace: Option<T>,
-    pub(crate) closed: bool,
+    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "authorization uses it"))]
+    tls: Option<TlsConfig>,
+    flow: Option<Arc<dyn AuthorizationFlow>>,
+    settle_time: Duration,
+    trace: Option<T>,
+    closed: bool,
     /// The time until which the end of the session is waited for.
-    pub(crate) goodbye: Option<Millis>,
+    goodbye: Option<Millis>,
 }
 
-impl<'m, A: HttpHooks, T: FnMut(Direction, &[u8])> HttpSession<'m, A, T> {
+impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, T> {
     /// Handles at most one event, as [`HttpClient::run`] does.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> bool {
-        let mut hooks = Hooks {
-            hooks: &mut self.hooks,
-            trace: &mut self.trace,
-            #[cfg(all(feature = "auth", unix))]
-            authorizer: self.authorizer.as_ref(),
-        };
-        self.web.run(now, handler, &mut hooks)
+        let HttpSession { web, hooks, trace, flow, .. } = self;
+        web.run(now, handler, &mut Hooks { driver: hooks, trace, flow: flow.as_ref() })
+    }
+
+    /// Notes an address at which the server was reached: it is tried first next time, and requests to authorization servers go to
+    /// no nearer network.
+    pub fn reached(&mut self, address: SocketAddr) {
+        if let HttpPlace::Tcp(origin) = &mut self.place {
+            origin.works(address);
+        }
+        if let Some(flow) = &self.flow {
+            flow.reached(address.ip());
+        }
     }
 
     /// Notes that there is no connection: the name of the server is resolved again next time.
@@ -82,9 +85,12 @@ impl<'m, A: HttpHooks, T: FnMut(Direction, &[u8])> HttpSession<'m, A, T> {
         self.goodbye = Some(until);
     }
 
-    /// Returns whether the session has ended or the time for that is over. Before that time, waits also while `awaits_more`.
-    pub fn has_ended(&self, now: Millis, awaits_more: bool) -> bool {
-        self.goodbye.is_some_and(|until| until <= now) || self.web.is_over() && !awaits_more
+    /// Returns whether the session has ended or the time for that is over. While the driver `carries_out` the steps of the flow,
+    /// tokens may come that are not kept yet: a refresh token is often good once, so a client that ended now would need a login
+    /// at its next start. A person is not waited for.
+    pub fn has_ended(&self, now: Millis, carries_out: bool) -> bool {
+        let awaits_tokens = carries_out && self.flow.as_ref().is_some_and(|flow| !flow.is_visiting());
+        self.goodbye.is_some_and(|until| until <= now) || self.web.is_over() && !awaits_tokens
     }
 
     /// Sets a header of all later requests.
@@ -95,27 +101,26 @@ impl<'m, A: HttpHooks, T: FnMut(Direction, &[u8])> HttpSession<'m, A, T> {
         set_header(self.web.remote(), name, value)
     }
 
-    /// Turns on OAuth, and returns what carries out its steps.
+    /// Turns on OAuth.
     ///
     /// # Errors
-    /// [`ClientError::Url`] if the server is not on the network: who may connect to a Unix socket is decided by the permissions of
-    /// its file; else as [`Authorizer::new`].
-    #[cfg(all(feature = "auth", unix))]
-    pub fn authorize(&mut self, options: AuthorizationOptions) -> Result<Authorizer, ClientError> {
+    /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network: who may connect to
+    /// a Unix socket is decided by the permissions of its file. [`ClientError::Io`] if the tokens cannot be read, or there is no
+    /// port to listen on.
+    #[cfg(feature = "auth")]
+    pub fn authorize(&mut self, mut options: crate::AuthorizationOptions) -> Result<(), ClientError> {
         if !matches!(self.place, HttpPlace::Tcp(_)) {
             return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
         }
-        #[cfg(feature = "tls")]
-        let options = options.or_tls(self.tls_config.clone());
         let url = self.web.remote().url().to_string();
-        let authorizer = Authorizer::new(&url, options)?;
-        self.authorizer = Some(authorizer.clone());
+        options.fetcher.tls = options.fetcher.tls.or_else(|| self.tls.clone());
+        self.flow = Some(Arc::new(crate::auth::Authorizer::new(&url, options)?));
         self.web.sign_heads();
-        Ok(authorizer)
+        Ok(())
     }
 }
 
-impl<'m, A: HttpHooks, T: FnMut(Direction, &[u8])> TransportState<'m, T> for HttpSession<'m, A, T> {
+impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> TransportState<'m, T> for HttpSession<'m, A, T> {
     fn handle(&mut self) -> ClientHandle<'_, 'm> {
         self.web.handle()
     }
@@ -129,9 +134,8 @@ impl<'m, A: HttpHooks, T: FnMut(Direction, &[u8])> TransportState<'m, T> for Htt
     }
 
     fn explain(&self, why: TransportError) -> String {
-        #[cfg(all(feature = "auth", unix))]
         if why == TransportError::Unauthorized
-            && let Some(refusal) = self.authorizer.as_ref().and_then(Authorizer::refusal)
+            && let Some(refusal) = self.flow.as_ref().and_then(|flow| flow.refusal())
         {
             return refusal;
         }
@@ -180,26 +184,32 @@ fn set_header(remote: &mut HttpTransport<'_>, name: &str, value: &str) -> Result
 
 /// The functions of the application: authorization and trace.
 struct Hooks<'h, A, T> {
-    hooks: &'h mut A,
+    driver: &'h mut A,
     trace: &'h mut Option<T>,
-    #[cfg(all(feature = "auth", unix))]
-    authorizer: Option<&'h Authorizer>,
+    flow: Option<&'h Arc<dyn AuthorizationFlow>>,
 }
 
-impl<A: HttpHooks, T: FnMut(Direction, &[u8])> HttpHooks for Hooks<'_, A, T> {
+impl<A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpHooks for Hooks<'_, A, T> {
     fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
-        self.hooks.challenged(challenge, headers)
+        let Some(flow) = self.flow else { return self.driver.challenged(challenge, headers) };
+        match flow.challenged(challenge) {
+            ChallengeAnswer::Later => self.driver.carry_out(flow, Some(challenge.slot)),
+            answer => answer,
+        }
     }
 
-    #[cfg(all(feature = "auth", unix))]
     fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
-        self.hooks.sending(request, headers)
+        let Some(flow) = self.flow else { return 0 };
+        if flow.prepare() {
+            // Without another token the request goes out with the one that ends soon.
+            self.driver.carry_out(flow, None);
+        }
+        flow.sign(request, headers)
     }
 
-    #[cfg(all(feature = "auth", unix))]
     fn accepted(&mut self, credentials: u32) {
-        if let Some(authorizer) = self.authorizer {
-            authorizer.accepted(credentials);
+        if let Some(flow) = self.flow {
+            flow.accepted(credentials);
         }
     }
 
@@ -231,10 +241,10 @@ impl HttpOptions {
         hooks: A,
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
         let Some((path, url)) = of_unix(url) else { return self.open_at(url, None, CONNECTIONS, profile, hooks) };
-        #[cfg(unix)]
-        return self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS, profile, hooks);
-        #[cfg(not(unix))]
-        Err(ClientError::Url(format!("{url} at {path}: only Unix systems have Unix sockets")))
+        if !cfg!(unix) {
+            return Err(ClientError::Url(format!("{url} at {path}: only Unix systems have Unix sockets")));
+        }
+        self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS, profile, hooks)
     }
 
     /// Returns a client whose requests all go over one stream of bytes, one after the other, to
@@ -268,25 +278,17 @@ impl HttpOptions {
         for (name, value) in &self.headers {
             set_header(&mut remote, name, value)?;
         }
-        #[cfg(not(feature = "tls"))]
-        if remote.is_secure() {
-            let url = Redacted(url);
-            return Err(ClientError::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
-        }
         Ok(HttpSession {
             place: place.unwrap_or_else(|| {
                 let time = Duration::from_millis(self.config.connect_time);
                 HttpPlace::Tcp(HttpOrigin::new(remote.host(), remote.port(), time))
             }),
-            #[cfg(feature = "tls")]
-            tls_config: self.tls.clone(),
-            #[cfg(feature = "tls")]
-            secure: remote.is_secure().then(|| crate::TlsConnector::new(remote.host(), self.tls)).transpose()?,
+            tls: self.tls.clone(),
+            secure: remote.is_secure().then(|| TlsConnector::new(remote.host(), self.tls)).transpose()?,
             web: HttpClient::growing(self.options.engine(profile, IN_FLIGHT), remote),
             hooks,
             trouble: String::new(),
-            #[cfg(all(feature = "auth", unix))]
-            authorizer: None,
+            flow: None,
             settle_time: self.settle,
             trace: None,
             closed: false,

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
+use super::net::{HttpStream, SecureStream};
 use crate::ClientError;
+
+/// A configuration of TLS.
+pub(crate) type TlsConfig = Arc<ClientConfig>;
 
 /// Makes TLS connections to one server.
 #[derive(Clone, Debug)]
@@ -29,6 +33,10 @@ impl TlsConnector {
             None => Arc::new(system()?),
         };
         Ok(TlsConnector { config, name })
+    }
+
+    pub(crate) fn secure<S: Read + Write + Send + 'static>(&self, socket: S) -> io::Result<HttpStream<S>> {
+        self.wrap(socket).map(|tls| HttpStream::Secure(Box::new(tls)))
     }
 
     /// Begins a connection over `socket`.
@@ -66,30 +74,20 @@ pub struct TlsStream<S> {
     up: bool,
 }
 
-impl<S> TlsStream<S> {
-    /// Returns the socket.
-    pub const fn socket(&self) -> &S {
+impl<S: Read + Write> SecureStream<S> for TlsStream<S> {
+    fn socket(&self) -> &S {
         &self.socket
     }
 
-    /// Returns whether the handshake is done.
-    pub const fn is_up(&self) -> bool {
+    fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Returns whether bytes wait until the socket takes them.
-    pub fn wants_write(&self) -> bool {
+    fn wants_write(&self) -> bool {
         self.session.wants_write()
     }
-}
 
-impl<S: Read + Write> TlsStream<S> {
-    /// Continues the handshake. Returns `true` when it is done; otherwise wait until the socket is readable, or
-    /// writable if [`wants_write`](TlsStream::wants_write).
-    ///
-    /// # Errors
-    /// If the socket fails, or the peer hangs up or has no trusted certificate.
-    pub fn handshake(&mut self) -> io::Result<bool> {
+    fn handshake(&mut self) -> io::Result<bool> {
         loop {
             self.flush()?;
             if !self.session.is_handshaking() {
@@ -104,7 +102,9 @@ impl<S: Read + Write> TlsStream<S> {
             }
         }
     }
+}
 
+impl<S: Read + Write> TlsStream<S> {
     /// Reads encrypted bytes from the socket.
     fn take(&mut self) -> io::Result<usize> {
         loop {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mcp_sansio_http::client::HttpClientConfig;
 
 use crate::ClientOptions;
+use crate::http::tls::TlsConfig;
 
 /// Options of a client over HTTP.
 ///
@@ -22,8 +23,7 @@ pub struct HttpOptions {
     pub(crate) settle: Duration,
     pub(crate) config: HttpClientConfig,
     pub(crate) headers: Vec<(String, String)>,
-    #[cfg(feature = "tls")]
-    pub(crate) tls: Option<std::sync::Arc<rustls::ClientConfig>>,
+    pub(crate) tls: Option<TlsConfig>,
 }
 
 impl HttpOptions {
@@ -34,7 +34,6 @@ impl HttpOptions {
             settle: Duration::from_secs(1),
             config: HttpClientConfig::DEFAULT,
             headers: Vec::new(),
-            #[cfg(feature = "tls")]
             tls: None,
         }
     }
@@ -92,8 +91,7 @@ impl fmt::Debug for HttpOptions {
 pub enum HttpPlace {
     /// Addresses of the network.
     Tcp(HttpOrigin),
-    /// The path of a Unix socket, see [`connect_unix`](crate::connect_unix).
-    #[cfg(unix)]
+    /// The path of a Unix socket.
     Unix(std::path::PathBuf),
     /// A stream of bytes that the caller has: one connection, which cannot be opened again.
     Stream,

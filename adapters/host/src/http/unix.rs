@@ -34,7 +34,7 @@ impl UnixSocketFile {
     /// [`ErrorKind::AddrInUse`] if a process listens at `path`; [`ErrorKind::AlreadyExists`] if something else than a
     /// socket is there; [`ErrorKind::InvalidInput`] if the path is longer than the system allows (107 bytes on Linux);
     /// otherwise an error of the system. Each names the path.
-    pub fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, UnixSocketFile)> {
+    pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, UnixSocketFile)> {
         let path = std::path::absolute(path)?;
         let bound = address(&path).and_then(|address| {
             for _ in 1..TRIES {
@@ -70,7 +70,7 @@ impl Drop for UnixSocketFile {
 ///
 /// # Errors
 /// If no process listens there, or too many connections wait for it ([`ErrorKind::WouldBlock`]). Each error names the path.
-pub fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let connected = address(path).and_then(|address| try_connect(&address));
     connected.map_err(|error| named(path, &error))
 }
@@ -168,16 +168,16 @@ mod tests {
         let (listener, file) = UnixSocketFile::bind(&path, 0o620).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o620);
         // Who reads from it does not wait.
-        let mut stream = connect_unix(&path).unwrap();
+        let mut stream = connect(&path).unwrap();
         assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         let second = UnixSocketFile::bind(&path, 0o600).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::AddrInUse);
         assert!(second.to_string().contains("another process listens"), "{second}");
         // The first one lives on.
-        assert!(connect_unix(&path).is_ok());
+        assert!(connect(&path).is_ok());
         drop((listener, file));
         assert!(!path.exists());
-        assert_eq!(connect_unix(&path).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(connect(&path).unwrap_err().kind(), ErrorKind::NotFound);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -189,7 +189,7 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         let (listener, file) = UnixSocketFile::bind(&path, 0o600).unwrap();
-        assert!(connect_unix(&path).is_ok());
+        assert!(connect(&path).is_ok());
         // Another socket took the place: it is not removed with the first one.
         std::fs::remove_file(&path).unwrap();
         let (_other, _its_file) = UnixSocketFile::bind(&path, 0o600).unwrap();

@@ -1,0 +1,9 @@
+//! Authorization of a client over HTTP: OAuth with a browser, and files for tokens.
+
+mod authorizer;
+mod loopback;
+mod token_store;
+
+pub use authorizer::AuthorizationOptions;
+pub(crate) use authorizer::Authorizer;
+pub use token_store::{NoTokens, TokenFile, TokenStore};

@@ -1,0 +1,11 @@
+//! A client over HTTP without its sockets.
+
+mod authorization;
+pub(crate) mod fetch;
+mod options;
+mod session;
+
+pub use authorization::{AuthorizationDriver, AuthorizationFlow};
+pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
+pub use options::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error, stream_over};
+pub use session::HttpSession;

@@ -1,0 +1,101 @@
+//! How a client connects: one address after the other.
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
+
+use async_io::{Async, Timer};
+use futures_lite::FutureExt;
+use mcp_sansio_host::{HttpPlace, HttpSession, HttpStream, NetSocket, TlsConnector, connect_error, stream_over};
+
+use crate::socket::{AsyncSocket, Socket};
+
+/// The server's address and the way to connect.
+pub(super) struct Place {
+    http: HttpPlace,
+    secure: Option<TlsConnector>,
+}
+
+/// A connection, and the address that it was made to.
+pub(super) struct Dialed {
+    pub(super) socket: Socket,
+    /// The place with the addresses that it has.
+    pub(super) http: HttpPlace,
+    /// `None` at a Unix socket.
+    pub(super) address: Option<SocketAddr>,
+}
+
+pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
+
+impl Place {
+    pub(super) fn of<A, T>(session: &HttpSession<'_, A, T>) -> Self {
+        Place { http: session.place.clone(), secure: session.secure.clone() }
+    }
+
+    /// Connects.
+    pub(super) async fn dial(self) -> io::Result<Dialed> {
+        let mut origin = match self.http.clone() {
+            HttpPlace::Tcp(origin) => origin,
+            HttpPlace::Unix(path) => {
+                let socket = self.secured(NetSocket::connect_unix(&path)?).await?;
+                return Ok(Dialed { socket, http: self.http, address: None });
+            }
+            _ => return Err(stream_over()),
+        };
+        let (origin, (addresses, each)) = blocking::unblock(move || {
+            let found = origin.addresses()?;
+            Ok::<_, io::Error>((origin, found))
+        })
+        .await?;
+        let mut failed = io::Error::other("the name has no address");
+        for address in addresses {
+            let late = async {
+                Timer::after(each).await;
+                Err(ErrorKind::TimedOut.into())
+            };
+            match Async::<TcpStream>::connect(address).or(late).await {
+                Ok(socket) => {
+                    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
+                    let _ = socket.get_ref().set_nodelay(true);
+                    let socket = self.secured(NetSocket::Tcp(socket.into_inner()?)).await?;
+                    return Ok(Dialed { socket, http: HttpPlace::Tcp(origin), address: Some(address) });
+                }
+                Err(error) => failed = connect_error(address, &error),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Does the handshake of TLS, if there is one.
+    async fn secured(&self, socket: NetSocket) -> io::Result<Socket> {
+        let mut socket = Socket::Net(HttpStream::new(AsyncSocket::new(socket)?, self.secure.as_ref())?);
+        std::future::poll_fn(|cx| socket.poll_handshake(cx)).await?;
+        Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// `localhost` has two addresses, and the server is at the last one.
+    #[test]
+    fn the_address_that_works_is_tried_first_next_time() {
+        let each = std::time::Duration::from_secs(20);
+        let last = mcp_sansio_host::HttpOrigin::new("localhost", 1, each).addresses().unwrap().0.pop().unwrap();
+        // Without IPv6 there is no other address.
+        let Ok(listener) = TcpListener::bind((last.ip(), 0)) else { return };
+        let address = listener.local_addr().unwrap();
+        let place = Place {
+            http: HttpPlace::Tcp(mcp_sansio_host::HttpOrigin::new("localhost", address.port(), each)),
+            secure: None,
+        };
+        let dialed = async_io::block_on(place.dial()).unwrap();
+        let Some(NetSocket::Tcp(socket)) = dialed.socket.net() else { panic!("{:?}", dialed.socket) };
+        let HttpPlace::Tcp(mut origin) = dialed.http else { panic!("a network") };
+        origin.works(dialed.address.unwrap());
+        assert_eq!(origin.addresses().unwrap().0[0], socket.peer_addr().unwrap());
+    }
+}
