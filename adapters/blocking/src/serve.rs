@@ -1,6 +1,5 @@
 //! Serves lines, with answers and changes from other threads.
 
-use core::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -9,11 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{LateReceiver, Stopper};
+use mcp_sansio_host::LineServing;
 
-use crate::{WriterOut, millis_since, read};
+use crate::{WriterOut, read};
 
 /// The number of pieces of input that wait; the reader waits for room.
 const PIECES: usize = 64;
@@ -42,99 +40,49 @@ impl Wake for Bell {
     }
 }
 
-/// A service with the settings to serve it over lines, with answers and changes of other threads. ([`serve`](crate::serve)
-/// and [`serve_stdio`](crate::serve_stdio) do without the thread and the channel that this needs.)
-///
-/// ```
-/// use std::thread;
-/// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-/// use mcp_sansio_blocking::{LateSender, Serve, channel};
-///
-/// struct Kitchen {
-///     late: LateSender<Kitchen>,
-///     cups: u32,
-/// }
-///
-/// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
-///     let (token, outcome) = call.later();
-///     let late = kitchen.late.clone();
-///     thread::spawn(move || {
-///         // What takes long is done here.
-///         late.answer(token, |kitchen, call| {
-///             kitchen.cups += 1;
-///             call.text(format_args!("cup {}", kitchen.cups))
-///         })
-///     });
-///     outcome
-/// }
-/// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
-///
-/// # fn main() -> std::io::Result<()> {
-/// let service = Service::new("kitchen", "1.0").tools(&TOOLS);
-/// let (late, receiver) = channel();
-/// let mut kitchen = Kitchen { late, cups: 0 };
-/// # let input = std::io::Cursor::new(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#);
-/// # let mut output = Vec::new();
-/// // With stdin and stdout: `.stdio(&mut kitchen)`.
-/// Serve::new(&service).late(receiver).over(input, &mut output, &mut kitchen)?;
-/// # assert!(String::from_utf8(output).unwrap().contains("cup 1"));
-/// # Ok(())
-/// # }
-/// ```
-#[must_use = "call `stdio` or `over`"]
-pub struct Serve<'s, 't, S: 'static> {
-    service: &'s Service<'t, S>,
-    limits: MessageLimits,
-    grace: Duration,
-    late: Option<LateReceiver<S>>,
-    watch: Option<Watch<S>>,
-    stopper: Stopper,
+mcp_sansio_host::line_server! {
+    /// A service with the settings to serve it over lines, with answers and changes of other threads. ([`serve`](crate::serve)
+    /// and [`serve_stdio`](crate::serve_stdio) do without the thread and the channel that this needs.)
+    ///
+    /// ```
+    /// use std::thread;
+    /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+    /// use mcp_sansio_blocking::{LateSender, Serve, channel};
+    ///
+    /// struct Kitchen {
+    ///     late: LateSender<Kitchen>,
+    ///     cups: u32,
+    /// }
+    ///
+    /// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+    ///     let (token, outcome) = call.later();
+    ///     let late = kitchen.late.clone();
+    ///     thread::spawn(move || {
+    ///         // What takes long is done here.
+    ///         late.answer(token, |kitchen, call| {
+    ///             kitchen.cups += 1;
+    ///             call.text(format_args!("cup {}", kitchen.cups))
+    ///         })
+    ///     });
+    ///     outcome
+    /// }
+    /// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let service = Service::new("kitchen", "1.0").tools(&TOOLS);
+    /// let (late, receiver) = channel();
+    /// let mut kitchen = Kitchen { late, cups: 0 };
+    /// # let input = std::io::Cursor::new(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#);
+    /// # let mut output = Vec::new();
+    /// // With stdin and stdout: `.stdio(&mut kitchen)`.
+    /// Serve::new(&service).late(receiver).over(input, &mut output, &mut kitchen)?;
+    /// # assert!(String::from_utf8(output).unwrap().contains("cup 1"));
+    /// # Ok(())
+    /// # }
+    /// ```
 }
 
-/// A function that looks for changes from time to time.
-struct Watch<S> {
-    period: Duration,
-    look: fn(&mut S, &mut Server<'_>),
-}
-
-impl<'s, 't, S> Serve<'s, 't, S> {
-    /// Makes a server of `service`, with limits for a host.
-    pub fn new(service: &'s Service<'t, S>) -> Self {
-        let grace = Duration::from_millis(1500);
-        let stopper = Stopper::new();
-        Serve { service, limits: MessageLimits::default(), grace, late: None, watch: None, stopper }
-    }
-
-    /// Sets limits of messages, of requests to the client and of subscriptions.
-    pub fn limits(self, limits: MessageLimits) -> Self {
-        Serve { limits, ..self }
-    }
-
-    /// Sets how long the server waits for late answers after the end of the input. Default: 1.5 seconds, because some hosts
-    /// kill a server 2 seconds after they close its stdin. Meanwhile it writes only answers: no progress, log messages or
-    /// changes.
-    pub fn grace(self, grace: Duration) -> Self {
-        Serve { grace, ..self }
-    }
-
-    /// Sets the channel of late answers, see [`channel`](crate::channel).
-    pub fn late(self, late: LateReceiver<S>) -> Self {
-        Serve { late: Some(late), ..self }
-    }
-
-    /// Calls `look` each `period` while a client is subscribed to something; it can [`publish`](Server::publish)
-    /// changes.
-    pub fn watch(self, period: Duration, look: fn(&mut S, &mut Server<'_>)) -> Self {
-        Serve { watch: Some(Watch { period, look }), ..self }
-    }
-
-    /// Returns a handle that stops the server as the end of its input does: late answers have the time of
-    /// [`grace`](Serve::grace), and a second stop ends it.
-    #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        self.stopper.clone()
-    }
-
+impl<S> Serve<'_, '_, S> {
     /// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
     /// until stdin ends and every answer is written. Nothing else may print to stdout.
     ///
@@ -159,21 +107,8 @@ impl<'s, 't, S> Serve<'s, 't, S> {
         let waker = Waker::from(Arc::new(Bell(sender.clone())));
         thread::Builder::new().name("mcp-input".into()).spawn(move || forward(reader, &sender))?;
         let writer: Box<dyn Write + '_> = Box::new(writer);
-        Loop {
-            service: self.service,
-            state,
-            lines: LineServer::growing(self.limits, WriterOut::new(writer)),
-            events,
-            late: self.late,
-            stopper: self.stopper,
-            waker,
-            watch: self.watch,
-            look_at: None,
-            grace: self.grace,
-            patience: None,
-            started: Instant::now(),
-        }
-        .run()
+        let lines = LineServer::growing(self.serving.limits, WriterOut::new(writer));
+        Loop { service: self.service, state, lines, events, serving: self.serving, waker }.run()
     }
 }
 
@@ -199,27 +134,18 @@ struct Loop<'l, 't, 'w, S: 'static> {
     state: &'l mut S,
     lines: Lines<'w>,
     events: Receiver<Event>,
-    late: Option<LateReceiver<S>>,
-    stopper: Stopper,
+    serving: LineServing<S>,
     waker: Waker,
-    watch: Option<Watch<S>>,
-    /// The time of the next look of `watch`.
-    look_at: Option<Instant>,
-    grace: Duration,
-    /// The end of the wait for late answers, after that of the input.
-    patience: Option<Instant>,
-    started: Instant,
 }
 
 impl<S> Loop<'_, '_, '_, S> {
     fn run(mut self) -> io::Result<()> {
         loop {
-            self.look_for_stop();
+            self.serving.stop(&mut self.lines, &Context::from_waker(&self.waker));
             let more = self.work();
             self.lines.out().flush();
-            if self.lines.out().failed()
-                || self.patience.is_some_and(|end| self.lines.is_done() || end <= Instant::now())
-            {
+            let is_over = self.serving.is_abandoned() || self.serving.is_ending() && self.lines.is_done();
+            if self.lines.out().failed() || is_over {
                 break;
             }
             let next = match self.wait() {
@@ -228,9 +154,9 @@ impl<S> Loop<'_, '_, '_, S> {
                 None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match next {
-                Ok(Event::Input(bytes)) if self.patience.is_none() => self.feed(&bytes),
+                Ok(Event::Input(bytes)) if !self.serving.is_ending() => self.feed(&bytes),
                 Ok(Event::Failed(error)) => return Err(error),
-                Ok(Event::End) => self.end_input(),
+                Ok(Event::End) => self.serving.end_input(&mut self.lines),
                 // What comes after a stop is not read.
                 Ok(Event::Input(_)) => {}
                 // The loop has a sender itself.
@@ -244,26 +170,16 @@ impl<S> Loop<'_, '_, '_, S> {
 
     /// Does all that can be done now. Returns whether more late messages wait.
     fn work(&mut self) -> bool {
-        self.lines.expire(millis_since(self.started));
-        if let (Some(watch), Some(_)) = (&self.watch, self.look_at.take_if(|at| *at <= Instant::now())) {
-            (watch.look)(self.state, self.lines.server());
+        self.serving.turn(&mut self.lines, self.state);
+        if self.serving.is_ending() {
+            // A client that has closed its side only waits for its answers, and some fail on any other message.
+            self.lines.out().only_answers();
         }
         while self.lines.run(self.service, self.state) == NextStep::Write {}
-        let Some(late) = &mut self.late else { return false };
+        let Some(late) = &mut self.serving.late else { return false };
         late.give(&mut self.lines, self.service, self.state);
         while self.lines.run(self.service, self.state) == NextStep::Write {}
         late.poll_ready(&mut Context::from_waker(&self.waker)).is_ready()
-    }
-
-    /// The first stop is like an end of the input; the second ends the time for late answers.
-    fn look_for_stop(&mut self) {
-        let stops = self.stopper.count(&Context::from_waker(&self.waker));
-        if stops > 0 {
-            self.end_input();
-        }
-        if stops > 1 {
-            self.patience = Some(Instant::now());
-        }
     }
 
     fn feed(&mut self, mut bytes: &[u8]) {
@@ -280,28 +196,10 @@ impl<S> Loop<'_, '_, '_, S> {
         }
     }
 
-    fn end_input(&mut self) {
-        self.lines.end_of_input();
-        // A client that has closed its side only waits for its answers, and some fail on any other message.
-        self.lines.out().only_answers();
-        // The end of the input after a stop gives no further time.
-        self.patience.get_or_insert_with(|| Instant::now() + self.grace);
-    }
-
     /// Returns the time to the next deadline.
     fn wait(&mut self) -> Option<Duration> {
-        let server = self.lines.server();
-        let deadline = server.next_deadline().map(|at| self.started + Duration::from_millis(at));
-        let watch = self.watch.as_ref().filter(|_| server.has_subscribers());
-        self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        let soonest = [deadline, self.look_at, self.patience].into_iter().flatten().min();
-        soonest.map(|at| at.saturating_duration_since(Instant::now()))
-    }
-}
-
-impl<S> fmt::Debug for Serve<'_, '_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serve").field("limits", &self.limits).field("grace", &self.grace).finish_non_exhaustive()
+        let next = self.serving.next_deadline(&mut self.lines);
+        next.map(|at| at.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -310,6 +208,7 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
 
+    use mcp_sansio::server::MessageLimits;
     use mcp_sansio::service::{InputRequest, Tool};
 
     static TOOLS: [Tool<()>; 2] = [
@@ -337,15 +236,10 @@ mod tests {
             state: &mut (),
             lines: LineServer::growing(limits, WriterOut::new(Box::new(&mut written) as Box<dyn Write + '_>)),
             events,
-            late: None,
-            stopper: Stopper::new(),
+            serving: LineServing::new(),
             waker: Waker::from(Arc::new(Bell(sender.clone()))),
-            watch: None,
-            look_at: None,
-            grace,
-            patience: None,
-            started: Instant::now(),
         };
+        serving.serving.grace = grace;
         serving.feed((lines.join("\n") + "\n").as_bytes());
         test(serving, sender);
         String::from_utf8(written).unwrap().lines().map(String::from).collect()
@@ -354,14 +248,13 @@ mod tests {
     /// Else a client that closes its side late would hold up a server that was stopped.
     #[test]
     fn an_end_of_the_input_after_a_stop_gives_no_further_time() {
-        let hour = Duration::from_secs(3600);
-        let lines = with_loop(&[INITIALIZE, &call("later")], hour, |mut serving, events| {
-            serving.end_input();
-            let end = serving.patience.unwrap();
-            assert!(end > Instant::now() + hour / 2);
-            serving.end_input();
-            assert_eq!(serving.patience, Some(end));
-            serving.patience = Some(Instant::now() + Duration::from_millis(20));
+        let grace = Duration::from_millis(20);
+        let lines = with_loop(&[INITIALIZE, &call("later")], grace, |mut serving, events| {
+            serving.serving.end_input(&mut serving.lines);
+            let end = serving.serving.next_deadline(&mut serving.lines).unwrap();
+            serving.serving.grace = Duration::from_secs(3600);
+            serving.serving.end_input(&mut serving.lines);
+            assert_eq!(serving.serving.next_deadline(&mut serving.lines), Some(end));
             events.send(Event::End).unwrap();
             serving.run().unwrap();
         });

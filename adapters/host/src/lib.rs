@@ -20,6 +20,7 @@
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around
 //!   sockets; `NetSocket`, `HttpListener`, `HttpStream`: sockets of TCP and of Unix, with or without TLS.
 //! - `AuthorizationFlow`, `AuthorizationDriver` (features `client`, `http`): who decides about a challenge, and who carries out the steps.
+//! - [`LineServing`], [`line_server!`]: a server on lines without its reader and writer, and its builder.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
@@ -50,6 +51,7 @@ mod handlers;
 mod http;
 mod late;
 pub mod layers;
+mod line_serving;
 mod log_message;
 mod options;
 #[cfg(feature = "client")]
@@ -83,6 +85,7 @@ pub use handlers::Ignore;
 #[cfg(feature = "http")]
 pub use http::*;
 pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
+pub use line_serving::LineServing;
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
 #[cfg(feature = "client")]

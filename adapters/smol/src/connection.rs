@@ -4,32 +4,15 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_io::Timer;
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::server::{MessageLimits, Millis, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{Backlog, LateReceiver, Stopper};
+use mcp_sansio_host::{Backlog, LineServing};
 
 use crate::interrupted::retry;
-
-/// The settings of a connection.
-pub(crate) struct Settings<S: 'static> {
-    pub(crate) limits: MessageLimits,
-    pub(crate) backlog: usize,
-    pub(crate) grace: Duration,
-    pub(crate) late: Option<LateReceiver<S>>,
-    pub(crate) watch: Option<Watch<S>>,
-    pub(crate) stopper: Stopper,
-}
-
-/// A function that looks for changes, and its period.
-pub(crate) struct Watch<S> {
-    pub(crate) period: Duration,
-    pub(crate) look: fn(&mut S, &mut Server<'_>),
-}
 
 /// One connection. It keeps the whole state: dropping a future that waits loses nothing.
 pub(crate) struct Connection<'c, 't, S: 'static, R, W> {
@@ -38,31 +21,12 @@ pub(crate) struct Connection<'c, 't, S: 'static, R, W> {
     session: LineServer<'static, Backlog>,
     reader: R,
     writer: W,
-    late: Option<LateReceiver<S>>,
-    watch: Option<Watch<S>>,
-    stopper: Stopper,
-    grace: Duration,
-    input: Input,
+    serving: LineServing<S>,
     /// Bytes were written but not flushed.
     dirty: bool,
-    started: Instant,
-    /// The time to look for changes next; `None` while no client is subscribed.
-    look_at: Option<Instant>,
     /// The time when `timer` fires.
     due: Option<Instant>,
     timer: Timer,
-}
-
-/// The state of the input.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Input {
-    Open,
-    /// The input has ended. The connection waits for late answers until this time.
-    Ended {
-        patience: Instant,
-    },
-    /// The connection waits no more for late answers.
-    Abandoned,
 }
 
 /// An event that a connection has waited for.
@@ -72,45 +36,32 @@ enum Event {
     /// There are late messages, and room for one.
     Late,
     Time,
-    Stopped,
-    /// The writer was flushed.
-    Flushed,
+    /// The writer was flushed, or the server is stopped.
+    Other,
 }
 
 impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, S, R, W> {
     pub(crate) fn new(
         service: &'c Service<'t, S>,
-        settings: Settings<S>,
+        serving: LineServing<S>,
         reader: R,
         writer: W,
         state: &'c mut S,
     ) -> Self {
-        let Settings { limits, backlog, grace, late, watch, stopper } = settings;
-        Connection {
-            service,
-            state,
-            session: LineServer::growing(limits, Backlog::new(backlog)),
-            reader,
-            writer,
-            late,
-            watch,
-            stopper,
-            grace,
-            input: Input::Open,
-            dirty: false,
-            started: Instant::now(),
-            look_at: None,
-            due: None,
-            timer: Timer::never(),
-        }
+        let session = LineServer::growing(serving.limits, Backlog::new(serving.backlog));
+        Connection { service, state, session, reader, writer, serving, dirty: false, due: None, timer: Timer::never() }
     }
 
     /// Runs until the input has ended and every answer is written.
     pub(crate) async fn run(&mut self) -> io::Result<()> {
         loop {
-            self.session.expire(self.millis());
+            self.serving.turn(&mut self.session, self.state);
+            if self.serving.is_ending() {
+                // A client that has closed its side only waits for its answers, and some fail on any other message.
+                self.session.out().only_answers();
+            }
             let next = self.session.run(self.service, self.state);
-            if self.input == Input::Abandoned {
+            if self.serving.is_abandoned() {
                 let _ = self.session.abandon();
             }
             if self.is_through() {
@@ -118,13 +69,12 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             }
             self.set_timer();
             match poll_fn(|cx| self.poll(next, cx)).await? {
-                Event::Read(0) => self.end_input(),
+                Event::Read(0) => self.serving.end_input(&mut self.session),
                 Event::Read(n) => self.session.filled(n),
                 Event::Wrote(n) => self.session.out().sent(n),
                 Event::Late => self.give_late(),
-                Event::Time => self.look(),
-                Event::Stopped => self.stop(),
-                Event::Flushed => {}
+                Event::Time => self.due = None,
+                Event::Other => {}
             }
         }
     }
@@ -137,17 +87,11 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         if self.poll_late(cx).is_ready() {
             return Poll::Ready(Ok(Event::Late));
         }
-        // How often it has to be stopped before something changes.
-        let stops = match self.input {
-            Input::Open => 1,
-            Input::Ended { .. } => 2,
-            Input::Abandoned => u32::MAX,
-        };
-        if self.stopper.count(cx) >= stops {
-            return Poll::Ready(Ok(Event::Stopped));
+        if self.serving.stop(&mut self.session, cx) {
+            return Poll::Ready(Ok(Event::Other));
         }
         if next == NextStep::Read
-            && self.input == Input::Open
+            && !self.serving.is_ending()
             && self.session.out().is_open()
             && let Poll::Ready(read) = retry(|| Pin::new(&mut self.reader).poll_read(cx, self.session.space()))
         {
@@ -173,73 +117,33 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
         ready!(retry(|| writer.as_mut().poll_flush(cx)))?;
         self.dirty = false;
-        Poll::Ready(Ok(Event::Flushed))
+        Poll::Ready(Ok(Event::Other))
     }
 
     /// Waits for late messages, while there is room for one.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.late {
+        match &mut self.serving.late {
             Some(late) if self.session.out().is_open() => late.poll_ready(cx),
             _ => Poll::Pending,
         }
     }
 
     fn give_late(&mut self) {
-        let Connection { session, service, state, late, .. } = self;
-        if let Some(late) = late {
-            late.give(session, service, state);
+        if let Some(late) = &mut self.serving.late {
+            late.give(&mut self.session, self.service, self.state);
         }
-    }
-
-    /// The first stop is like an end of the input; the second ends the time for late answers.
-    fn stop(&mut self) {
-        match self.input {
-            Input::Open => self.end_input(),
-            _ => self.input = Input::Abandoned,
-        }
-    }
-
-    fn end_input(&mut self) {
-        self.session.end_of_input();
-        // A client that has closed its side only waits for its answers, and some fail on any other message.
-        self.session.out().only_answers();
-        self.input = Input::Ended { patience: Instant::now() + self.grace };
     }
 
     fn is_through(&mut self) -> bool {
         self.session.is_done() && !self.dirty && self.session.out().is_empty()
     }
 
-    /// Does the work that is due. (Deadlines of the session are handled by `expire`.)
-    fn look(&mut self) {
-        self.due = None;
-        let now = Instant::now();
-        if matches!(self.input, Input::Ended { patience } if patience <= now) {
-            self.input = Input::Abandoned;
-        }
-        if let (Some(watch), Some(_)) = (&self.watch, self.look_at.take_if(|at| *at <= now)) {
-            (watch.look)(self.state, self.session.server());
-        }
-    }
-
     /// Sets the timer to the next deadline.
     fn set_timer(&mut self) {
-        let server = self.session.server();
-        let deadline = server.next_deadline().map(|at| self.started + Duration::from_millis(at));
-        let watch = self.watch.as_ref().filter(|_| server.has_subscribers());
-        self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        let patience = match self.input {
-            Input::Ended { patience } => Some(patience),
-            _ => None,
-        };
-        let due = [deadline, self.look_at, patience].into_iter().flatten().min();
+        let due = self.serving.next_deadline(&mut self.session);
         if due != self.due {
             self.due = due;
             self.timer = due.map_or_else(Timer::never, Timer::at);
         }
-    }
-
-    fn millis(&self) -> Millis {
-        self.started.elapsed().as_millis() as Millis
     }
 }

@@ -1,18 +1,15 @@
 //! Serves a service over stdio or any reader and writer.
 
-use core::fmt;
 #[cfg(unix)]
 use std::fs::File;
 use std::io::{self, Read};
-use std::time::Duration;
 
 use blocking::Unblock;
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::server::{MessageLimits, Server};
+use mcp_sansio::server::MessageLimits;
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{LateReceiver, Stopper};
 
-use crate::connection::{Connection, Settings, Watch};
+use crate::connection::Connection;
 
 /// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
 /// until stdin ends and every answer is written.
@@ -40,87 +37,37 @@ pub async fn serve<S>(
     Serve::new(service).limits(limits).over(reader, writer, state).await
 }
 
-/// A service with the settings to serve it.
-///
-/// ```no_run
-/// use std::time::Duration;
-/// use mcp_sansio::server::ServerChange;
-/// use mcp_sansio::service::Service;
-/// use mcp_sansio_smol::Serve;
-///
-/// let service = Service::<u64>::new("clock", "1.0");
-/// let served = async {
-///     Serve::new(&service)
-///         .grace(Duration::from_secs(5))
-///         .watch(Duration::from_secs(1), |ticks, server| {
-///             *ticks += 1;
-///             server.publish(ServerChange::Resource("clock://ticks"));
-///         })
-///         .stdio(&mut 0)
-///         .await
-/// };
-/// smol::block_on(served)?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[must_use = "call `stdio` or `over`"]
-pub struct Serve<'s, 't, S: 'static> {
-    service: &'s Service<'t, S>,
-    settings: Settings<S>,
+mcp_sansio_host::line_server! {
+    /// A service with the settings to serve it.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use mcp_sansio::server::ServerChange;
+    /// use mcp_sansio::service::Service;
+    /// use mcp_sansio_smol::Serve;
+    ///
+    /// let service = Service::<u64>::new("clock", "1.0");
+    /// let served = async {
+    ///     Serve::new(&service)
+    ///         .grace(Duration::from_secs(5))
+    ///         .watch(Duration::from_secs(1), |ticks, server| {
+    ///             *ticks += 1;
+    ///             server.publish(ServerChange::Resource("clock://ticks"));
+    ///         })
+    ///         .stdio(&mut 0)
+    ///         .await
+    /// };
+    /// smol::block_on(served)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
 }
 
-impl<'s, 't, S> Serve<'s, 't, S> {
-    /// Makes a server of `service`, with limits for a host.
-    pub fn new(service: &'s Service<'t, S>) -> Self {
-        let settings = Settings {
-            limits: MessageLimits::default(),
-            backlog: 1 << 20,
-            grace: Duration::from_millis(1500),
-            late: None,
-            watch: None,
-            stopper: Stopper::new(),
-        };
-        Serve { service, settings }
-    }
-
-    /// Sets limits of messages, of requests to the client and of subscriptions.
-    pub fn limits(mut self, limits: MessageLimits) -> Self {
-        self.settings.limits = limits;
-        self
-    }
-
+impl<S> Serve<'_, '_, S> {
     /// Sets the limit of bytes that wait for the writer; beyond it nothing is read. Default: 1 MiB. One message may
     /// exceed it.
     pub fn backlog(mut self, bytes: usize) -> Self {
-        self.settings.backlog = bytes.max(1);
+        self.serving.backlog = bytes.max(1);
         self
-    }
-
-    /// Sets how long the server waits for late answers after the end of the input. Default: 1.5 seconds, because some
-    /// hosts kill a server 2 seconds after they close its stdin. Meanwhile it writes only answers: no progress, log
-    /// messages or changes.
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.settings.grace = grace;
-        self
-    }
-
-    /// Sets the channel of late answers, see [`channel`](crate::channel).
-    pub fn late(mut self, late: LateReceiver<S>) -> Self {
-        self.settings.late = Some(late);
-        self
-    }
-
-    /// Calls `look` each `period` while a client is subscribed to something; it can [`publish`](Server::publish)
-    /// changes.
-    pub fn watch(mut self, period: Duration, look: fn(&mut S, &mut Server<'_>)) -> Self {
-        self.settings.watch = Some(Watch { period, look });
-        self
-    }
-
-    /// Returns a handle that stops the server as the end of its input does: late answers have the time of
-    /// [`grace`](Serve::grace), and a second stop ends it.
-    #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        self.settings.stopper.clone()
     }
 
     /// Serves stdin and stdout, as [`serve_stdio`] does.
@@ -142,20 +89,11 @@ impl<'s, 't, S> Serve<'s, 't, S> {
         writer: impl AsyncWrite + Unpin,
         state: &mut S,
     ) -> io::Result<()> {
-        let mut connection = Connection::new(self.service, self.settings, reader, writer, state);
+        let mut connection = Connection::new(self.service, self.serving, reader, writer, state);
         match connection.run().await {
             Err(error) if has_gone(error.kind()) => Ok(()),
             done => done,
         }
-    }
-}
-
-impl<S> fmt::Debug for Serve<'_, '_, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serve")
-            .field("limits", &self.settings.limits)
-            .field("backlog", &self.settings.backlog)
-            .finish_non_exhaustive()
     }
 }
 
