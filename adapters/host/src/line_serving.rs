@@ -10,6 +10,9 @@ use mcp_sansio::sink::Out;
 
 use crate::{LateReceiver, Stopper};
 
+/// A function that looks for changes.
+type Look<S> = fn(&mut S, &mut Server<'_>);
+
 /// A server on lines without its reader and writer: its settings, its timers, and its way to the end. The macro
 /// [`line_server!`](crate::line_server) makes the builder.
 pub struct LineServing<S: 'static> {
@@ -22,7 +25,7 @@ pub struct LineServing<S: 'static> {
     /// The late answers.
     pub late: Option<LateReceiver<S>>,
     /// A function that looks for changes from time to time.
-    pub watch: Option<(Duration, fn(&mut S, &mut Server<'_>))>,
+    pub watch: Option<(Duration, Look<S>)>,
     /// Ends the server.
     pub stopper: Stopper,
     look_at: Option<Instant>,

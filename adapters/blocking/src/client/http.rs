@@ -13,7 +13,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio_host::AuthorizationOptions;
 use mcp_sansio_host::{
     AuthorizationDriver, AuthorizationFlow, CONNECTIONS, HttpOptions, HttpPlace, HttpSession, HttpStream, NetSocket,
-    TransportState, stream_over,
+    TransportState,
 };
 use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, SocketAction};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -258,10 +258,10 @@ impl<'m> Http<'m> {
 
     /// Begins to connect.
     fn dial(&mut self) -> io::Result<Dialed> {
-        match &mut self.session.place {
-            HttpPlace::Tcp(origin) => Connecting::begin(origin).map(Dialed::NotYet),
-            HttpPlace::Unix(path) => NetSocket::connect_unix(path).map(Dialed::Up),
-            _ => self.stream.take().ok_or_else(stream_over).map(|stream| Dialed::Up(NetSocket::Unix(stream))),
+        match (&mut self.session.place, self.stream.take()) {
+            (_, Some(stream)) => Ok(Dialed::Up(NetSocket::Unix(stream))),
+            (HttpPlace::Tcp(origin), None) => Connecting::begin(origin).map(Dialed::NotYet),
+            (place, None) => place.connect().map(Dialed::Up),
         }
     }
 
@@ -880,7 +880,7 @@ mod connections {
         while (&full.0).write(&[0; 4096]).is_ok() {}
         let mut http = Http::new("http://127.0.0.1:9/mcp", &PROFILE).unwrap();
         let (begun, each) = (Instant::now(), Duration::from_millis(20));
-        http.sockets[0].link = Carrier::Connecting(Connecting::stuck(full.0.into(), each));
+        http.sockets[0].link = Carrier::Connecting(Connecting::stuck(NetSocket::Unix(full.0), each));
         http.wait(Duration::from_secs(60)).unwrap();
         assert!(begun.elapsed() >= each && begun.elapsed() < Duration::from_secs(30));
         assert!(http.carry_one(0) && matches!(http.sockets[0].link, Carrier::None));

@@ -1,12 +1,11 @@
 //! Sockets that never block, and how they connect.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use mcp_sansio_host::{HttpOrigin, NetSocket, connect_error};
-use rustix::net::{AddressFamily, SocketType};
 
 use super::pipes::Got;
 
@@ -16,7 +15,7 @@ pub(super) struct Connecting {
     addresses: std::vec::IntoIter<SocketAddr>,
     /// The address that is tried now.
     pub(super) address: SocketAddr,
-    socket: OwnedFd,
+    socket: NetSocket,
     each: Duration,
     until: Instant,
 }
@@ -41,7 +40,7 @@ impl Connecting {
         mut failed: Option<io::Error>,
     ) -> io::Result<Self> {
         for address in addresses.by_ref() {
-            match connect(&address) {
+            match NetSocket::begin_to_connect(&address) {
                 Ok(socket) => {
                     return Ok(Connecting { addresses, address, socket, each, until: Instant::now() + each });
                 }
@@ -55,12 +54,7 @@ impl Connecting {
     pub(super) fn look(self, ready: bool) -> io::Result<Dialed> {
         let failed = if ready {
             match rustix::net::sockopt::socket_error(&self.socket).and_then(|outcome| outcome) {
-                Ok(()) => {
-                    let socket = TcpStream::from(self.socket);
-                    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
-                    let _ = socket.set_nodelay(true);
-                    return Ok(Dialed::Up(NetSocket::Tcp(socket)));
-                }
+                Ok(()) => return Ok(Dialed::Up(self.socket)),
                 Err(error) => connect_error(self.address, &error.into()),
             }
         } else if Instant::now() >= self.until {
@@ -78,29 +72,6 @@ impl Connecting {
     pub(super) fn time_left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
-}
-
-/// Returns a socket that is connecting.
-fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket(family)?;
-    rustix::io::ioctl_fionbio(&socket, true)?;
-    match rustix::net::connect(&socket, address) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => Ok(socket),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
-    Ok(rustix::net::socket_with(family, SocketType::STREAM, rustix::net::SocketFlags::CLOEXEC, None)?)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    Ok(socket)
 }
 
 /// Reads once.
@@ -124,7 +95,7 @@ pub(super) fn write(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> 
 #[cfg(test)]
 impl Connecting {
     /// Makes a connection that waits until `socket` can be written to, and has no other address to try.
-    pub(super) fn stuck(socket: OwnedFd, each: Duration) -> Self {
+    pub(super) fn stuck(socket: NetSocket, each: Duration) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 9));
         Connecting { addresses: Vec::new().into_iter(), address, socket, each, until: Instant::now() + each }
     }

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
 use std::os::unix::net::{UnixListener, UnixStream};
+#[cfg(unix)]
 use std::path::Path;
 
 use super::tls::TlsConnector;
@@ -32,15 +33,13 @@ macro_rules! each {
 }
 
 impl NetSocket {
-    /// Connects to the Unix socket at `path`, see [`HttpPlace::Unix`](super::HttpPlace::Unix).
+    /// Begins to connect to an address of the network: the socket can be written to when it is connected, or has an error.
     ///
     /// # Errors
-    /// Those of the system, with the path; [`Unsupported`](io::ErrorKind::Unsupported) where there are no Unix sockets.
-    pub fn connect_unix(path: &Path) -> io::Result<Self> {
-        #[cfg(unix)]
-        return super::unix::connect(path).map(NetSocket::Unix);
-        #[cfg(not(unix))]
-        Err(io::Error::new(io::ErrorKind::Unsupported, path.display().to_string()))
+    /// Those of the system.
+    #[cfg(all(feature = "client", unix))]
+    pub fn begin_to_connect(address: &SocketAddr) -> io::Result<Self> {
+        super::unix::begin_to_connect(address).map(NetSocket::Tcp)
     }
 
     /// Makes it one that does not block.

@@ -1,6 +1,8 @@
 //! Unix sockets of HTTP: the file of a listener, and connections to one.
 
 use std::io::{self, ErrorKind};
+#[cfg(feature = "client")]
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -70,6 +72,7 @@ impl Drop for UnixSocketFile {
 ///
 /// # Errors
 /// If no process listens there, or too many connections wait for it ([`ErrorKind::WouldBlock`]). Each error names the path.
+#[cfg(feature = "client")]
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let connected = address(path).and_then(|address| try_connect(&address));
     connected.map_err(|error| named(path, &error))
@@ -83,7 +86,7 @@ fn address(path: &Path) -> io::Result<SocketAddrUnix> {
 }
 
 fn listen(path: &Path, address: &SocketAddrUnix, mode: u32) -> io::Result<(UnixListener, (u64, u64))> {
-    let socket = socket()?;
+    let socket = socket(AddressFamily::UNIX)?;
     rustix::net::bind(&socket, address)?;
     // Between `bind` and `listen` connections are refused, so no client comes before the permissions are set.
     let prepared = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).and_then(|()| {
@@ -121,22 +124,35 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns a socket of TCP that is connecting, and does not block.
+#[cfg(feature = "client")]
+pub(crate) fn begin_to_connect(address: &SocketAddr) -> io::Result<TcpStream> {
+    let socket = socket(if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 })?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
+    let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+    match rustix::net::connect(&socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn try_connect(address: &SocketAddrUnix) -> io::Result<UnixStream> {
-    let socket = socket()?;
+    let socket = socket(AddressFamily::UNIX)?;
     rustix::io::ioctl_fionbio(socket.as_fd(), true)?;
     rustix::net::connect(&socket, address)?;
     Ok(UnixStream::from(socket))
 }
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn socket() -> io::Result<OwnedFd> {
+fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     let flags = rustix::net::SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn socket() -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     Ok(socket)
 }

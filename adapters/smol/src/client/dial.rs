@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use async_io::{Async, Timer};
 use futures_lite::FutureExt;
-use mcp_sansio_host::{HttpPlace, HttpSession, HttpStream, NetSocket, TlsConnector, connect_error, stream_over};
+use mcp_sansio_host::{HttpPlace, HttpSession, HttpStream, NetSocket, TlsConnector, connect_error};
 
 use crate::socket::{AsyncSocket, Socket};
 
@@ -35,13 +35,9 @@ impl Place {
 
     /// Connects.
     pub(super) async fn dial(self) -> io::Result<Dialed> {
-        let mut origin = match self.http.clone() {
-            HttpPlace::Tcp(origin) => origin,
-            HttpPlace::Unix(path) => {
-                let socket = self.secured(NetSocket::connect_unix(&path)?).await?;
-                return Ok(Dialed { socket, http: self.http, address: None });
-            }
-            _ => return Err(stream_over()),
+        let HttpPlace::Tcp(mut origin) = self.http.clone() else {
+            let socket = self.secured(self.http.connect()?).await?;
+            return Ok(Dialed { socket, http: self.http, address: None });
         };
         let (origin, (addresses, each)) = blocking::unblock(move || {
             let found = origin.addresses()?;

@@ -188,24 +188,9 @@ pub trait Transport: Send {
     fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>>;
 }
 
-impl Transport for Box<dyn Transport> {
-    fn state(&self) -> &dyn TransportState<'static, Trace> {
-        (**self).state()
-    }
-    fn state_mut(&mut self) -> &mut dyn TransportState<'static, Trace> {
-        (**self).state_mut()
-    }
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
-        (**self).poll_run(now, cx, handler)
-    }
-    fn poll_restart(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
-        (**self).poll_restart(cx)
-    }
-    fn begin_close(&mut self, now: Millis) {
-        (**self).begin_close(now);
-    }
-    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
-        (**self).poll_close(now, cx)
+impl<T: Transport + 'static> From<T> for Box<dyn Transport> {
+    fn from(transport: T) -> Self {
+        Box::new(transport)
     }
 }
 
@@ -228,8 +213,11 @@ impl Drop for Handle {
 impl Client {
     /// Makes a client over `transport`, and the future that does its input and output: spawn it. `handler` gets the
     /// events that no task waits for: it is an `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`, [`events`], or [`Ignore`].
-    pub fn new(transport: impl Transport + 'static, handler: impl ClientHandler + Send + 'static) -> (Self, Driver) {
-        let shared = Arc::new(Shared::new(Box::new(transport), Box::new(handler)));
+    pub fn new(
+        transport: impl Into<Box<dyn Transport>>,
+        handler: impl ClientHandler + Send + 'static,
+    ) -> (Self, Driver) {
+        let shared = Arc::new(Shared::new(transport.into(), Box::new(handler)));
         let driver = Driver::new(shared.clone());
         (Client(Arc::new(Handle(shared))), driver)
     }

@@ -7,5 +7,5 @@ mod session;
 
 pub use authorization::{AuthorizationDriver, AuthorizationFlow};
 pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
-pub use options::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error, stream_over};
+pub use options::{CONNECTIONS, HttpOptions, HttpOrigin, HttpPlace, connect_error};
 pub use session::HttpSession;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mcp_sansio_http::client::HttpClientConfig;
 
-use crate::ClientOptions;
 use crate::http::tls::TlsConfig;
+use crate::{ClientOptions, NetSocket};
 
 /// Options of a client over HTTP.
 ///
@@ -98,18 +98,28 @@ pub enum HttpPlace {
 }
 
 impl HttpPlace {
+    /// Connects to a Unix socket.
+    ///
+    /// # Errors
+    /// Those of the system, with the path. A stream that was used cannot be opened again; a place on the network is connected to
+    /// by the driver.
+    pub fn connect(&self) -> io::Result<NetSocket> {
+        match self {
+            #[cfg(unix)]
+            HttpPlace::Unix(path) => crate::http::unix::connect(path).map(NetSocket::Unix),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the stream carries one connection, and that has ended",
+            )),
+        }
+    }
+
     /// Notes that the place cannot be reached: the name of a server is resolved again next time.
     pub(crate) fn forget(&mut self) {
         if let HttpPlace::Tcp(origin) = self {
             origin.forget();
         }
     }
-}
-
-/// Returns the error of a connection over a stream that is over.
-#[must_use]
-pub fn stream_over() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the stream carries one connection, and that has ended")
 }
 
 /// The limit of connections to one server; further requests wait.

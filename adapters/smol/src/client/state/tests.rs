@@ -889,7 +889,7 @@ fn the_driver_closes_the_connection_in_order() {
 #[test]
 fn a_boxed_transport_does_what_its_transport_does() {
     let (talk, desk) = scripted(&PROFILE, usize::MAX);
-    let mut boxed: Box<dyn Transport> = Box::new(Box::new(talk) as Box<dyn Transport>);
+    let mut boxed = Box::<dyn Transport>::from(talk);
     assert_eq!(
         (boxed.state_mut().is_full(), boxed.state().is_settling(), boxed.state().settle_time()),
         (false, false, Duration::ZERO)
@@ -918,8 +918,12 @@ fn a_boxed_transport_does_what_its_transport_does() {
     boxed.state_mut().trace(Box::new(|_, _| {}));
     boxed.begin_close(0);
     assert!(boxed.poll_close(0, cx).is_ready());
-    let desk = desk.lock().unwrap();
-    assert_eq!((desk.runs, desk.closing.as_slice(), desk.is_traced), (2, ["begin", "poll"].as_slice(), true));
+    {
+        let desk = desk.lock().unwrap();
+        assert_eq!((desk.runs, desk.closing.as_slice(), desk.is_traced), (2, ["begin", "poll"].as_slice(), true));
+    }
+    let (client, _driver) = Client::new(boxed, Ignore);
+    assert!(client.excludes(&tool).is_some());
 }
 
 /// The driver writes the messages that a task sends, and is woken for them.
