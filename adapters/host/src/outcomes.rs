@@ -1,9 +1,6 @@
 //! The outcomes that callers wait for: what every driver of a client decides about them, without waiting.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -20,7 +17,9 @@ type Outcome = Result<OwnedResult, ClientError>;
 /// are followed. A driver that parks its thread gives no wakers, and looks again after each turn.
 #[derive(Default)]
 pub struct Outcomes {
-    requests: HashMap<PendingId, Pending, BuildHasherDefault<TokenHasher>>,
+    /// The requests, and in the same places what is known of each. A search looks at few bytes: few requests are in flight.
+    tokens: Vec<PendingId>,
+    requests: Vec<Pending>,
     /// The requests that have got their outcome in this turn.
     fresh: Vec<PendingId>,
     opening: bool,
@@ -39,34 +38,30 @@ struct Pending {
     waker: Option<Waker>,
 }
 
-/// Hashes tokens, which the client counts by itself: no server can choose them, and five look-ups are made for each request.
-#[derive(Default)]
-struct TokenHasher(u64);
-
-impl Hasher for TokenHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        // Fibonacci hashing.
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 impl Outcomes {
     /// Keeps the outcome of a request that was sent.
     pub fn expect(&mut self, token: PendingId) {
-        self.requests.insert(token, Pending::default());
+        self.tokens.push(token);
+        self.requests.push(Pending::default());
+    }
+
+    fn place(&self, token: PendingId) -> Option<usize> {
+        self.tokens.iter().position(|known| *known == token)
+    }
+
+    fn get(&mut self, token: PendingId) -> Option<&mut Pending> {
+        let place = self.place(token)?;
+        self.requests.get_mut(place)
+    }
+
+    fn remove(&mut self, place: usize) -> Pending {
+        self.tokens.swap_remove(place);
+        self.requests.swap_remove(place)
     }
 
     /// Keeps the outcome of a request no more. Returns whether it has none yet.
     pub fn forget(&mut self, token: PendingId) -> bool {
-        self.requests.remove(&token).is_some_and(|pending| pending.outcome.is_none())
+        self.place(token).is_some_and(|place| self.remove(place).outcome.is_none())
     }
 
     /// Returns the number of requests whose outcome was not taken.
@@ -77,22 +72,23 @@ impl Outcomes {
 
     /// Takes the waker of the task that waits for the outcome of a request, which looks for it now.
     pub fn take_waker(&mut self, token: PendingId) -> Option<Waker> {
-        self.requests.get_mut(&token)?.waker.take()
+        self.get(token)?.waker.take()
     }
 
     /// Takes the outcome of a request: `None` if there is no such request. Pending while it has no outcome; then `waker` is woken
     /// when it has one.
     pub fn poll(&mut self, token: PendingId, waker: Option<&Waker>) -> Poll<Option<Outcome>> {
-        let Entry::Occupied(mut entry) = self.requests.entry(token) else { return Poll::Ready(None) };
-        let pending = entry.get_mut();
-        if pending.outcome.is_some() {
-            return Poll::Ready(entry.remove().outcome);
+        let Some(place) = self.place(token) else { return Poll::Ready(None) };
+        match self.requests.get_mut(place) {
+            Some(Pending { outcome: None, waker: kept }) => {
+                match (kept, waker) {
+                    (Some(old), Some(new)) => old.clone_from(new),
+                    (old, new) => *old = new.cloned(),
+                }
+                Poll::Pending
+            }
+            _ => Poll::Ready(self.remove(place).outcome),
         }
-        match (&mut pending.waker, waker) {
-            (Some(old), Some(new)) => old.clone_from(new),
-            (old, new) => *old = new.cloned(),
-        }
-        Poll::Pending
     }
 
     /// Begins to open a connection, if not as a `known` revision with which nothing is sent.
@@ -158,13 +154,15 @@ impl Outcomes {
             let time = state.settle_time();
             self.settles = Some(now.saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
         }
-        for token in self.fresh.drain(..) {
-            let Some(pending) = self.requests.get_mut(&token) else { continue };
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for token in fresh.drain(..) {
+            let Some(pending) = self.get(token) else { continue };
             if let Some(Err(error)) = &mut pending.outcome {
                 error.explain(|why| state.explain(why));
             }
             wakes.extend(pending.waker.take());
         }
+        self.fresh = fresh;
         if let Some(error) = &mut self.refused {
             error.explain(|why| state.explain(why));
         }
@@ -176,7 +174,7 @@ impl Outcomes {
 
     /// Ends all requests, because the connection is closed for the reason `why`, and wakes all who wait.
     pub fn end(&mut self, why: &str, wakes: &mut impl Extend<Waker>) {
-        for pending in self.requests.values_mut() {
+        for pending in &mut self.requests {
             pending.outcome.get_or_insert_with(|| Err(ClientError::closed(why)));
             wakes.extend(pending.waker.take());
         }
@@ -221,7 +219,7 @@ impl ClientHandler for OutcomeHandler<'_> {
         self.happened = true;
         match &event {
             ClientEvent::Done { token, method, retried, outcome } => {
-                if let Some(pending) = self.outcomes.requests.get_mut(token) {
+                if let Some(pending) = self.outcomes.get(*token) {
                     pending.outcome = Some(match outcome {
                         Ok(raw) => Ok(OwnedResult::new(*method, *raw).retried(*retried)),
                         Err(failure) => Err(ClientError::failed(failure)),
@@ -258,21 +256,6 @@ mod tests {
     use mcp_sansio::json::Raw;
     use mcp_sansio::protocol::Method;
     use mcp_sansio::sink::LineSink;
-
-    /// The table spreads tokens by all bits of their hashes.
-    #[test]
-    fn tokens_that_follow_each_other_have_other_hashes() {
-        let hash = |numbers: &[u32]| {
-            let mut hasher = TokenHasher::default();
-            numbers.iter().for_each(|number| hasher.write_u32(*number));
-            hasher.finish()
-        };
-        let hashes: std::collections::HashSet<_> = (1..1_000).map(|number| hash(&[number, 7]) >> 48).collect();
-        assert!(hashes.len() > 900, "{}", hashes.len());
-        let mut bytes = TokenHasher::default();
-        bytes.write(&[3, 5]);
-        assert_eq!(bytes.finish(), hash(&[3, 5]));
-    }
 
     /// A handler that names the events which it gets.
     #[derive(Default)]
