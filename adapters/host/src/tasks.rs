@@ -82,8 +82,7 @@ impl FollowedTasks {
         self.0.remove(at).waker
     }
 
-    /// Takes the last notification about a task. Pending while there is none; then `waker` is woken when there is one, and the
-    /// waker that it replaces goes to `wakes`.
+    /// Takes the last notification about a task. Without one, keeps `waker` for the next, and gives the old waker to `wakes`.
     pub fn poll(&mut self, id: &str, waker: Option<&Waker>, wakes: &mut impl Extend<Waker>) -> Poll<OwnedRaw> {
         let Some(task) = self.0.iter_mut().find(|task| task.id == id) else { return Poll::Pending };
         if let Some(latest) = task.latest.take() {

@@ -8,8 +8,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 #[cfg(unix)]
 use std::path::Path;
 
-use super::tls::TlsConnector;
-
 /// A socket.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -217,19 +215,6 @@ pub trait SecureStream<S>: Read + Write {
     /// # Errors
     /// If the socket fails, or the peer hangs up or has no trusted certificate.
     fn handshake(&mut self) -> io::Result<bool>;
-}
-
-impl<S: Read + Write + Send + 'static> HttpStream<S> {
-    /// Begins a connection over `socket`, with TLS if there is a connector.
-    ///
-    /// # Errors
-    /// If the configuration of TLS does not allow the connection.
-    pub fn new(socket: S, secure: Option<&TlsConnector>) -> io::Result<Self> {
-        match secure {
-            Some(connector) => connector.secure(socket),
-            None => Ok(HttpStream::Plain(socket)),
-        }
-    }
 }
 
 impl<S> HttpStream<S> {

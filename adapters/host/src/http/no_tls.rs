@@ -1,8 +1,5 @@
 //! In place of TLS, in a program without the feature `tls`.
 
-use std::io;
-
-use super::HttpStream;
 use crate::ClientError;
 
 /// No configuration of TLS.
@@ -23,7 +20,8 @@ impl TlsConnector {
         Err(ClientError::Url(format!("{host}: this program was built without TLS (the feature `tls`)")))
     }
 
-    pub(crate) fn secure<S>(&self, _: S) -> io::Result<HttpStream<S>> {
+    #[cfg(feature = "client")]
+    pub(crate) fn secure<S>(&self, _: S) -> std::io::Result<super::HttpStream<S>> {
         match *self {}
     }
 }

@@ -1,4 +1,4 @@
-//! How a client connects: one address after the other.
+//! Connects a client: one address after the other.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};

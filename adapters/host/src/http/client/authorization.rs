@@ -1,4 +1,4 @@
-//! What the client over HTTP asks about authorization: the flow of OAuth, and the driver that carries it out.
+//! Authorization of a client over HTTP: the flow of OAuth, and the driver that carries it out.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -4,6 +4,7 @@ mod authorization;
 pub(crate) mod fetch;
 mod options;
 mod session;
+mod stream;
 
 pub use authorization::{AuthorizationDriver, AuthorizationFlow};
 pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
