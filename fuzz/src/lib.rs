@@ -8,6 +8,8 @@ mod cache;
 mod client;
 mod endpoint;
 mod engine;
+#[path = "../../adapters/http/src/http1/tests/exercise.rs"]
+mod exercise;
 mod fetch;
 mod follow;
 mod form;
@@ -25,6 +27,7 @@ use arbitrary::Unstructured;
 use mcp_sansio::frame::{LineBuffer, LineStatus};
 use mcp_sansio::json::{DEPTH, ParseError, Raw};
 use mcp_sansio::rpc::Envelope;
+use mcp_sansio_http::http1::{Connection, ConnectionLimits, ConnectionStep, Status};
 use mcp_sansio_http::sse::{SseDecoder, SseItem};
 
 /// Measures the memory of a run.
@@ -364,7 +367,7 @@ pub fn client(data: &[u8]) {
 /// tool changes nothing, nothing runs without end, and no request, session or stream is left at the end.
 pub fn http(data: &[u8]) {
     match data.split_first() {
-        Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::http1::exercise::fuzz(rest),
+        Some((choice, rest)) if choice & 1 == 0 => exercise::fuzz(rest),
         Some((_, rest)) => drop(endpoint::run(&mut Unstructured::new(rest))),
         None => {}
     }

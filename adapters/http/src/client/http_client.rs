@@ -13,7 +13,7 @@ use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, copy};
 use super::origin::Sse;
 use super::origin::check_header;
 use super::params::{self, AnnotationError};
-use super::{FailureReason, HeaderError, HttpClientEvent, HttpTransport, ListenState, Url};
+use super::{ExchangeSlot, FailureReason, HeaderError, HttpClientEvent, HttpTransport, ListenState, Url};
 
 /// Decisions and views that a driver's user adds to a [`HttpClient`].
 pub trait HttpHooks {
@@ -267,7 +267,7 @@ impl<'m> HttpClient<'m> {
     /// Makes each request wait until [`HttpHooks::sending`] has added its headers, which the next
     /// [`run`](HttpClient::run) asks for. Call it before the first message.
     pub const fn sign_heads(&mut self) {
-        self.out.remote.sign_heads();
+        self.out.remote.origin.signs = true;
     }
 
     /// Returns the client.
@@ -299,7 +299,7 @@ impl<'m> HttpClient<'m> {
         self.out.flush();
         self.client.set_now(now);
         while let Some(slot) = self.out.remote.next_resumed() {
-            if let Some(request) = self.out.remote.request(slot) {
+            if let Some(request) = self.out.remote.slots.get(slot).and_then(ExchangeSlot::request) {
                 self.client.resume(request);
             }
             self.out.remote.retry(slot);
@@ -315,7 +315,7 @@ impl<'m> HttpClient<'m> {
     }
 
     fn tell_accepted(&mut self, hooks: &mut dyn HttpHooks) {
-        match self.out.remote.take_accepted() {
+        match core::mem::take(&mut self.out.remote.origin.accepted) {
             0 => {}
             credentials => hooks.accepted(credentials),
         }
@@ -443,10 +443,10 @@ impl<'m> HttpClient<'m> {
 
     fn challenge(&mut self, slot: usize, status: u16, len: usize, hooks: &mut dyn HttpHooks) {
         self.tell_accepted(hooks);
-        let tries = self.out.remote.challenges(slot).saturating_sub(1);
         let remote = &self.out.remote;
-        let (url, (credentials, nonce), [method, name]) =
-            (remote.url(), remote.credentials(slot), remote.operation(slot));
+        let Some(exchange) = remote.slots.get(slot) else { return };
+        let (url, nonce, [method, name]) = (remote.url(), remote.origin.nonce(), exchange.operation());
+        let (tries, credentials) = (exchange.task().challenges.saturating_sub(1), exchange.credentials());
         let scheme = if url.is_secure() { "https://" } else { "http://" };
         let slash = if url.is_bare() { "/" } else { "" };
         let space = if name.is_empty() { "" } else { " " };

@@ -343,11 +343,6 @@ impl<'m> HttpTransport<'m> {
         self.slots.iter_mut().position(|slot| core::mem::take(&mut slot.resumed))
     }
 
-    /// Lets each head wait for headers of the caller.
-    pub(crate) const fn sign_heads(&mut self) {
-        self.origin.signs = true;
-    }
-
     /// Returns the next request whose head waits for headers of the caller.
     pub(crate) fn next_unsigned(&self) -> Option<(usize, OutgoingRequest<'_>)> {
         let (slot, method) = self.slots.iter().enumerate().find_map(|(at, slot)| Some((at, slot.unsigned()?)))?;
@@ -362,36 +357,11 @@ impl<'m> HttpTransport<'m> {
         }
     }
 
-    /// Returns the highest number of credentials that the server has accepted since the last call; 0 if none.
-    pub(crate) const fn take_accepted(&mut self) -> u32 {
-        core::mem::replace(&mut self.origin.accepted, 0)
-    }
-
-    /// Returns the method of a slot's message, and the name of its tool or prompt.
-    pub(crate) fn operation(&self, slot: usize) -> [&str; 2] {
-        self.slots.get(slot).map_or([""; 2], ExchangeSlot::operation)
-    }
-
-    /// Returns the number of the credentials of a slot's message, and the newest `DPoP-Nonce`.
-    pub(crate) fn credentials(&self, slot: usize) -> (u32, &str) {
-        (self.slots.get(slot).map_or(0, ExchangeSlot::credentials), self.origin.nonce())
-    }
-
     /// Marks a challenged exchange to continue later.
     pub(crate) fn resume(&mut self, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.resumed = true;
         }
-    }
-
-    /// Returns the request of a slot.
-    pub(crate) fn request(&self, slot: usize) -> Option<u64> {
-        self.slots.get(slot).and_then(ExchangeSlot::request)
-    }
-
-    /// Returns how often the message of a slot was challenged, this time included.
-    pub(crate) fn challenges(&self, slot: usize) -> u8 {
-        self.slots.get(slot).map_or(0, |slot| slot.task().challenges)
     }
 
     /// Returns the time, in milliseconds, by which to call [`expire`](HttpTransport::expire).

@@ -5,8 +5,6 @@
 mod answer;
 pub(crate) mod chunked;
 mod conn;
-#[doc(hidden)]
-pub mod exercise;
 pub(crate) mod head;
 mod input;
 mod kept;

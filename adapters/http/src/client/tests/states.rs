@@ -99,7 +99,11 @@ fn converse(dice: &mut Dice) {
                 let n = remote.pending(slot).len();
                 remote.sent(slot, n);
                 if n > 0 {
-                    let id = remote.request(slot).unwrap_or(id.saturating_sub(dice.below(9) as u64));
+                    let id = remote
+                        .slots
+                        .get(slot)
+                        .and_then(ExchangeSlot::request)
+                        .unwrap_or(id.saturating_sub(dice.below(9) as u64));
                     coming[slot] = answer(dice, id).into_bytes();
                 } else if coming[slot].is_empty() && dice.below(2) == 0 {
                     let next = format!("data: {}\n\n", result(id - 1));

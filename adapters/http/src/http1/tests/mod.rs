@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod exercise;
 mod heads;
 mod requests;
 
@@ -24,8 +25,8 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use super::exercise::run;
 use super::*;
+use exercise::run;
 use mcp_sansio::FullError;
 #[cfg(feature = "alloc")]
 use mcp_sansio::memory::Store;
