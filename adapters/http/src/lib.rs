@@ -84,7 +84,6 @@ const _: () = {
     formats::<client::SocketAction>();
     formats::<client::HttpClientEvent<'_>>();
     formats::<client::FailureReason>();
-    formats::<client::FailureOrigin>();
     formats::<client::ChallengedRequest<'_>>();
     formats::<client::ChallengeAnswer>();
     formats::<client::LastError<'_>>();

@@ -117,30 +117,13 @@ pub enum FailureReason {
     Excluded(AnnotationError),
 }
 
-/// The party that can mend a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum FailureOrigin {
-    /// The network, or a server that is down. To try again may help.
-    Network,
-    /// The server: it broke the protocol, or refused.
-    Server,
-    /// The caller: limits or authorization.
-    Caller,
-}
-
 impl FailureReason {
-    /// Returns the party that can mend the failure.
-    #[must_use]
-    pub const fn blame(self) -> FailureOrigin {
-        match self {
-            FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken => {
-                FailureOrigin::Network
-            }
-            FailureReason::GivenUp | FailureReason::NoRoom | FailureReason::TooLarge => FailureOrigin::Caller,
-            _ => FailureOrigin::Server,
-        }
+    /// Returns `true` if to try again may help.
+    pub(crate) const fn is_of_network(self) -> bool {
+        matches!(
+            self,
+            FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use mcp_sansio::sink::{FullError, MessageHead, Sink, copy};
 use mcp_sansio::time::{Millis, jittered};
 
 use super::config::TransportKind;
-use super::event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
+use super::event::{FailureReason, HttpClientEvent, SocketAction};
 use super::input::Input;
 use super::origin::{OriginState, Sse};
 use super::outgoing::{Outgoing, Repeated};
@@ -795,7 +795,7 @@ impl<'m> ExchangeSlot<'m> {
         if why == FailureReason::Reset && self.reused && !self.task.retried && harmless {
             self.task.retried = true;
             self.launch(MOVED, origin);
-        } else if self.task.purpose == Purpose::Listen || (self.task.resume && why.blame() == FailureOrigin::Network) {
+        } else if self.task.purpose == Purpose::Listen || (self.task.resume && why.is_of_network()) {
             self.resume_later(why, origin);
         } else {
             self.give_way(why, origin);

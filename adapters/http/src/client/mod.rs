@@ -100,7 +100,7 @@ mod tests;
 mod url;
 
 pub use config::{HttpClientConfig, TransportKind};
-pub use event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
+pub use event::{FailureReason, HttpClientEvent, SocketAction};
 pub use exchange::ExchangeSlot;
 pub use fetch::{Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse};
 pub use http_client::{
