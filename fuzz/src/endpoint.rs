@@ -183,7 +183,7 @@ impl World<'_> {
             });
         };
         let head = RequestHead::new(method, path, Some(query), &headers);
-        assert!(path == "/messages" || !site.must_wait(&head), "{method} {path} waits for a stream");
+        assert!(path == "/messages" || site.must_wait_for(&head).is_none(), "{method} {path} waits for a stream");
         let response = site.request(&mut app, &head, body, self.now, &mut random, &mut out);
         self.deleted |= method == "DELETE" && response.status == 204;
         self.sessions.extend(response.session.map(|id| (id.as_str().to_owned(), who)));

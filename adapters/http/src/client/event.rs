@@ -120,10 +120,7 @@ pub enum FailureReason {
 impl FailureReason {
     /// Returns `true` if to try again may help.
     pub(crate) const fn is_of_network(self) -> bool {
-        matches!(
-            self,
-            FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken
-        )
+        matches!(self, FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken)
     }
 }
 

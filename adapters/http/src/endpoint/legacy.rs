@@ -342,16 +342,9 @@ impl Endpoint<'_> {
         step.is_ok()
     }
 
-    /// Returns `true` if a request should wait: it belongs to a session of HTTP with SSE, and the session's only
-    /// stream has a reply in windows in progress, or unsent messages. Keep the request until these went out:
-    /// [`request`](Endpoint::request) may refuse it as overload before that.
-    #[must_use]
-    pub fn must_wait(&self, head: &RequestHead<'_>) -> bool {
-        self.must_wait_for(head).is_some()
-    }
-
-    /// Returns the stream that must be read before a request is handled, if the request [must
-    /// wait](Endpoint::must_wait).
+    /// Returns the stream that must be read before a request is handled: that of its session of HTTP with SSE, if it has a reply
+    /// in windows in progress, or unsent messages. Keep the request until these went out: [`request`](Endpoint::request) may
+    /// refuse it as overload before that.
     #[must_use]
     pub fn must_wait_for(&self, head: &RequestHead<'_>) -> Option<StreamId> {
         let session = head

@@ -211,7 +211,7 @@ impl Connection {
             return false;
         }
         let Some(head) = connection.head() else { return false };
-        shared.endpoint.must_wait(&RequestHead::new(head.method(), head.path(), head.query(), &head))
+        shared.endpoint.must_wait_for(&RequestHead::new(head.method(), head.path(), head.query(), &head)).is_some()
     }
 
     /// Reads as many bytes as there is room for. Returns `true` if there were any.
