@@ -100,7 +100,7 @@ impl Guard {
         let principal = token.principal().ok_or(TokenError::Claims)?;
         let mut grant = Grant::to(Some(principal.as_str())).map_err(|_| TokenError::Claims)?.scopes(bits);
         if presented.scheme() == TokenScheme::Dpop {
-            grant = grant.header("DPoP-Nonce", self.nonce()).unwrap_or(grant);
+            grant = grant.clone().header("DPoP-Nonce", self.nonce()).unwrap_or(grant);
         }
         Ok(grant)
     }
@@ -117,8 +117,8 @@ impl Guard {
     fn refuse<'a>(&self, error: TokenError, scopes: &[&str]) -> Access<'a> {
         let refusal = Refusal::new(error.status());
         let challenge = self.rules(&[]).challenge(error, scopes).to_string();
-        let refusal = refusal.header("WWW-Authenticate", challenge).unwrap_or(refusal);
-        Access::RefusedWith(refusal.header("DPoP-Nonce", self.nonce()).unwrap_or(refusal))
+        let refusal = refusal.clone().header("WWW-Authenticate", challenge).unwrap_or(refusal);
+        Access::RefusedWith(refusal.clone().header("DPoP-Nonce", self.nonce()).unwrap_or(refusal))
     }
 
     /// The nonce that proofs must have. Clients read it from the answer before.

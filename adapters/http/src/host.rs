@@ -359,16 +359,11 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             if is_request && (requests == AT_ONCE || self.connection.pending().len() >= AHEAD) {
                 return WaitFor::Write;
             }
-            // The body of a refused head is not read. Where decisions may come later, one is needed before a whole
-            // request is consumed.
-            let is_whole = cfg!(feature = "resource-server") && is_request;
-            if is_whole || matches!(step, ConnectionStep::Read | ConnectionStep::Expect) {
+            // The body of a refused head is not read.
+            if matches!(step, ConnectionStep::Read | ConnectionStep::Expect) {
                 match self.check_head(host) {
                     HeadCheck::Passed => {}
-                    HeadCheck::Refused => {
-                        requests += usize::from(is_whole);
-                        continue;
-                    }
+                    HeadCheck::Refused => continue,
                     #[cfg(feature = "resource-server")]
                     HeadCheck::Undecided => return WaitFor::Decision,
                 }
@@ -383,7 +378,9 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 ConnectionStep::Request if self.must_wait(host) => return WaitFor::Stream,
                 ConnectionStep::Request => {
                     requests += 1;
-                    self.request(host, random);
+                    if let Some(wait) = self.request(host, random) {
+                        return wait;
+                    }
                 }
                 _ => match self.pull(host) {
                     Some(wait) => return wait,
@@ -429,25 +426,30 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         if written.is_err() {
             // There is no room: answers before it were not sent, or it is larger than the output. The status
             // alone must do.
-            #[cfg(feature = "resource-server")]
-            if let Some((_, answer)) = self.connection.exchange() {
-                let _ = answer.full(status, &[], b"");
-            }
             self.connection.refuse(status);
         }
         HeadCheck::Refused
     }
 
-    /// Handles a whole request.
+    /// Handles a whole request. Returns what to wait for, if the application has not decided about it.
     #[cfg_attr(feature = "resource-server", inline(never))]
-    fn request<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>, random: &mut dyn FnMut(&mut [u8])) {
-        let Some((request, answer)) = self.connection.exchange() else { return };
+    fn request<S, B: Storage>(
+        &mut self,
+        host: &mut ServeContext<'_, '_, '_, S, B>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Option<WaitFor> {
+        let (request, answer) = self.connection.exchange()?;
         let mut head = request.head.request_head();
         let admission = self.admission.take();
         if let Some(admission) = &admission {
             head = head.admitted(admission);
         }
         let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
+        #[cfg(feature = "resource-server")]
+        if response.undecided {
+            host.body.storage.truncate(0);
+            return Some(WaitFor::Decision);
+        }
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
         match (written, response.content) {
@@ -461,6 +463,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 }
             }
         }
+        None
     }
 
     /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.

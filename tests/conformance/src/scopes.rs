@@ -34,5 +34,5 @@ pub(crate) fn permit<'a>(message: &MessageAccess<'_>, metadata: &str) -> Access<
     let challenge =
         format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\", resource_metadata=\"{metadata}\"");
     let refusal = Refusal::new(403);
-    Access::RefusedWith(refusal.header("WWW-Authenticate", challenge).unwrap_or(refusal))
+    Access::RefusedWith(refusal.clone().header("WWW-Authenticate", challenge).unwrap_or(refusal))
 }

@@ -13,7 +13,7 @@ use super::refusal::{no_json, refuse};
 use super::{Access, App, ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
 
 /// The permission of a client to use the endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Grant {
     principal: Principal,
@@ -37,7 +37,7 @@ impl Grant {
     /// Sets the scopes that the client has, one bit each in an order of the application's: [`App::permit`] gets them with
     /// each message. Default: none.
     #[must_use]
-    pub const fn scopes(self, bits: u64) -> Self {
+    pub fn scopes(self, bits: u64) -> Self {
         Grant { scopes: bits, ..self }
     }
 
@@ -52,7 +52,7 @@ impl Grant {
 }
 
 /// The refusal of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Refusal {
     status: u16,
@@ -77,7 +77,7 @@ impl Refusal {
 
     pub(crate) fn response(&self, body: &mut dyn Out) -> EndpointResponse<'static> {
         let mut response = refuse(body, self.status, "Not authorized");
-        response.extra = self.headers;
+        response.extra = self.headers.clone();
         response
     }
 }

@@ -7,17 +7,35 @@ use mcp_sansio::FullError;
 use crate::token::is_token;
 
 /// Headers that an application adds to a response, at most `N` bytes with their names and two bytes more for each.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ExtraHeaders<const N: usize> {
     /// Each name and each value ends with a line feed, which neither can have.
-    bytes: [u8; N],
+    bytes: Bytes<N>,
     len: u16,
+}
+
+/// Of the allocator, so that a response without such headers is small: it is moved several times.
+#[cfg(feature = "alloc")]
+type Bytes<const N: usize> = alloc::vec::Vec<u8>;
+#[cfg(not(feature = "alloc"))]
+type Bytes<const N: usize> = [u8; N];
+
+#[cfg(feature = "defmt")]
+impl<const N: usize> defmt::Format for ExtraHeaders<N> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{} bytes", self.len);
+    }
 }
 
 impl<const N: usize> ExtraHeaders<N> {
     /// No headers.
-    pub const EMPTY: Self = ExtraHeaders { bytes: [0; N], len: 0 };
+    pub const EMPTY: Self = ExtraHeaders {
+        #[cfg(feature = "alloc")]
+        bytes: alloc::vec::Vec::new(),
+        #[cfg(not(feature = "alloc"))]
+        bytes: [0; N],
+        len: 0,
+    };
 
     /// Adds a header.
     ///
@@ -32,6 +50,10 @@ impl<const N: usize> ExtraHeaders<N> {
         }
         if let Some(added) = self.bytes.get_mut(before.into()..) {
             added.fill(0);
+        }
+        #[cfg(feature = "alloc")]
+        if before == 0 {
+            self.bytes.clear();
         }
         self.len = before;
         Err(FullError::Never)
@@ -59,6 +81,10 @@ impl<const N: usize> ExtraHeaders<N> {
 
     fn put(&mut self, bytes: &[u8]) -> fmt::Result {
         let start = usize::from(self.len);
+        #[cfg(feature = "alloc")]
+        if self.bytes.is_empty() {
+            self.bytes.resize(N, 0);
+        }
         let place = self.bytes.get_mut(start..).and_then(|free| free.get_mut(..bytes.len()));
         place.ok_or(fmt::Error)?.copy_from_slice(bytes);
         self.len = u16::try_from(start + bytes.len()).map_err(|_| fmt::Error)?;

@@ -165,7 +165,7 @@ pub struct RequestHead<'h> {
 
 /// The permission of [`Endpoint::admit`](super::Endpoint::admit) to read the body of a request. Contains the
 /// principal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Admission {
     pub(crate) principal: Principal,
     #[cfg(feature = "resource-server")]
@@ -296,7 +296,7 @@ pub enum ResponseBody {
 }
 
 /// A response: status and headers. [`ResponseBody`] says where its body is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EndpointResponse<'r> {
     /// The status code.
@@ -341,7 +341,7 @@ impl<'r> EndpointResponse<'r> {
         }
     }
 
-    pub(crate) const fn with(self, content: ResponseBody) -> Self {
+    pub(crate) fn with(self, content: ResponseBody) -> Self {
         EndpointResponse { content, ..self }
     }
 

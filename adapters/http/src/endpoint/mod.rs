@@ -78,7 +78,7 @@ use share::Requests;
 use stream::{Plan, Streams};
 
 /// The decision of [`App::authorize`] about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "without an allocator there is no box; it is handed on at once")]

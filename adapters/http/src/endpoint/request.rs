@@ -76,7 +76,7 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         self.tick(now);
         let judged = match head.admission {
-            Some(admission) => Ok((*admission, self.place(head.path, self.served(app)))),
+            Some(admission) => Ok((admission.clone(), self.place(head.path, self.served(app)))),
             None => self.judge(app, head, body).map(|(admission, place)| (admission, Some(place))),
         };
         #[cfg(feature = "resource-server")]
