@@ -90,6 +90,20 @@ use subscription_state::SubscriptionState;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PendingId(pub(crate) u32);
 
+impl PendingId {
+    /// Returns the id as a number, such as for a program in C. It is the JSON-RPC id of the request as it was first sent.
+    #[must_use]
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// Makes the id from the number of [`to_bits`](PendingId::to_bits). Any other number is the id of another request, or of none.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        PendingId(bits)
+    }
+}
+
 /// The state machine of a client: the connection, requests in flight, subscriptions. The [module](self) has an
 /// example.
 ///

@@ -20,7 +20,6 @@ pub struct RequestToken(NonZeroU64);
 
 impl RequestToken {
     /// The token of no request.
-    #[cfg(feature = "extensions")]
     pub(crate) const NONE: RequestToken = RequestToken(NonZeroU64::MAX);
 
     /// Returns the index of its slot.
@@ -29,7 +28,6 @@ impl RequestToken {
     }
 }
 
-#[cfg(feature = "extensions")]
 impl RequestToken {
     /// Returns the token as a number, to be kept as bytes. It means nothing to another run of the program.
     #[must_use]

@@ -190,6 +190,12 @@ impl<'a> RequestContext<'a> {
         self.token
     }
 
+    /// Returns the index in its constant table of the entry that handles the request: of the tool, of the prompt, or of the
+    /// resource, where templates come after resources.
+    pub const fn index(&self) -> usize {
+        self.slot.handler as usize
+    }
+
     /// Returns the protocol revision of the request.
     pub const fn revision(&self) -> Revision {
         self.slot.revision

@@ -94,6 +94,7 @@
 mod ask;
 mod batch;
 mod caller;
+mod checked;
 #[cfg(feature = "alloc")]
 mod contain;
 mod context;
@@ -124,6 +125,7 @@ pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
 };
 pub use caller::{Caller, MessageSource, Visibility};
+pub use checked::DefinitionError;
 pub use context::RequestContext;
 pub use definition::{
     DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
@@ -232,8 +234,12 @@ impl<'t, S> Service<'t, S> {
     /// Sets the [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools). Panics if two of them have
     /// the same name; a constant does not compile then. If the service is not a constant, all names are compared each time
     /// it is made.
-    pub const fn tools(mut self, tools: &'t [Tool<S>]) -> Self {
+    pub const fn tools(self, tools: &'t [Tool<S>]) -> Self {
         assert!(definition::unique_tools(tools), "two tools have the same name");
+        self.set_tools(tools)
+    }
+
+    const fn set_tools(mut self, tools: &'t [Tool<S>]) -> Self {
         self.tools = tools;
         if definition::any_tool_hides(tools) {
             self = self.differs_by_caller();
@@ -243,8 +249,12 @@ impl<'t, S> Service<'t, S> {
 
     /// Sets the [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources). Panics if two of
     /// them have the same URI; a constant does not compile then.
-    pub const fn resources(mut self, resources: &'t [Resource<S>]) -> Self {
+    pub const fn resources(self, resources: &'t [Resource<S>]) -> Self {
         assert!(definition::unique_resources(resources), "two resources have the same URI");
+        self.set_resources(resources)
+    }
+
+    const fn set_resources(mut self, resources: &'t [Resource<S>]) -> Self {
         self.resources = resources;
         if definition::any_resource_hides(resources) {
             self = self.differs_by_caller();
@@ -256,8 +266,12 @@ impl<'t, S> Service<'t, S> {
     /// [resource templates](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates).
     /// If one of them completes its variables, it declares `completions`. Panics if two templates are the same; a constant
     /// does not compile then.
-    pub const fn templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
+    pub const fn templates(self, templates: &'t [ResourceTemplate<S>]) -> Self {
         assert!(definition::unique_templates(templates), "two templates are the same");
+        self.set_templates(templates)
+    }
+
+    const fn set_templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
         self.templates = templates;
         if definition::any_template_hides(templates) {
             self = self.differs_by_caller();
@@ -273,8 +287,12 @@ impl<'t, S> Service<'t, S> {
 
     /// Sets the [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts). If one of them completes
     /// its arguments, it declares `completions`. Panics if two of them have the same name; a constant does not compile then.
-    pub const fn prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
+    pub const fn prompts(self, prompts: &'t [Prompt<S>]) -> Self {
         assert!(definition::unique_prompts(prompts), "two prompts have the same name");
+        self.set_prompts(prompts)
+    }
+
+    const fn set_prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
         self.prompts = prompts;
         if definition::any_prompt_hides(prompts) {
             self = self.differs_by_caller();
@@ -287,7 +305,9 @@ impl<'t, S> Service<'t, S> {
 
     /// Declares a [capability](ServerCapability): that lists change, that resources can be subscribed to, that there are log
     /// messages. A part of a capability, like [`ServerCapability::ToolsChanged`], declares also the whole.
+    // In line: where the service is no constant, only the routes of this capability are linked. 11 KB of a C program's flash.
     #[doc(alias = "capabilities")]
+    #[inline(always)]
     pub const fn feature(mut self, feature: ServerCapability) -> Self {
         self.about = self.about.feature(feature);
         match feature.whole() {

@@ -1,0 +1,134 @@
+//! Pointers of C as slices and references. What a pointer must point to is in `mcp.h`.
+
+use core::ffi::{CStr, c_char};
+use core::slice;
+
+use crate::Status;
+
+/// Bytes of Rust, lent to C.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Slice {
+    bytes: *const u8,
+    len: usize,
+}
+
+impl From<&[u8]> for Slice {
+    fn from(bytes: &[u8]) -> Slice {
+        Slice { bytes: bytes.as_ptr(), len: bytes.len() }
+    }
+}
+
+/// Returns a text with a 0 behind it; `None` if the pointer is null.
+///
+/// # Safety
+/// The text lives for `'a`.
+pub(crate) unsafe fn optional<'a>(text: *const c_char) -> Result<Option<&'a str>, Status> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's contract.
+    unsafe { CStr::from_ptr(text) }.to_str().map(Some).map_err(|_| Status::Invalid)
+}
+
+/// Returns texts with a 0 behind them; `None` for each pointer that is null.
+///
+/// # Safety
+/// As [`optional`].
+#[inline(never)]
+pub(crate) unsafe fn texts(texts: &[*const c_char], read: &mut [Option<&str>]) -> Result<(), Status> {
+    for (text, read) in texts.iter().zip(read) {
+        // SAFETY: the caller's contract.
+        *read = unsafe { optional(*text) }?;
+    }
+    Ok(())
+}
+
+/// Returns a text with a 0 behind it, which must be there.
+///
+/// # Safety
+/// As [`optional`].
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Status> {
+    // SAFETY: the caller's contract.
+    unsafe { optional(text) }?.ok_or(Status::Invalid)
+}
+
+/// Returns the elements at a pointer, none if it is null and the length is 0.
+///
+/// # Safety
+/// The elements live for `'a`.
+pub(crate) unsafe fn elements<'a, T>(first: *const T, len: usize) -> Result<&'a [T], Status> {
+    match (first.is_null(), len) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Status::Invalid),
+        // SAFETY: the caller's contract.
+        _ => Ok(unsafe { slice::from_raw_parts(first, len) }),
+    }
+}
+
+/// Returns UTF-8 of a length.
+///
+/// # Safety
+/// As [`elements`].
+pub(crate) unsafe fn utf8<'a>(text: *const c_char, len: usize) -> Result<&'a str, Status> {
+    // SAFETY: the caller's contract.
+    core::str::from_utf8(unsafe { elements(text.cast(), len) }?).map_err(|_| Status::Invalid)
+}
+
+/// Writes to where a pointer points, unless it is null.
+///
+/// # Safety
+/// It points to a `T`, or is null.
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: the caller's contract.
+        unsafe { to.write(value) };
+    }
+}
+
+/// Memory of the caller, cut into parts. It lives as long as what is made in it, which is the contract of `mcp_open`.
+pub(crate) struct Block {
+    at: *mut u8,
+    left: usize,
+}
+
+/// The alignment of the block and of its parts, in bytes.
+const ALIGNMENT: usize = 8;
+
+/// Returns the bytes that `len` elements take of a block.
+pub(crate) fn size_of_part<T>(len: usize) -> usize {
+    const { assert!(align_of::<T>() <= ALIGNMENT) };
+    len.saturating_mul(size_of::<T>()).saturating_add(ALIGNMENT - 1) & !(ALIGNMENT - 1)
+}
+
+impl Block {
+    /// # Safety
+    /// The memory is the caller's, and nothing else uses it as long as a part of it is used.
+    pub(crate) unsafe fn new(memory: *mut u8, len: usize) -> Option<Block> {
+        (!memory.is_null() && memory.addr().is_multiple_of(ALIGNMENT)).then_some(Block { at: memory, left: len })
+    }
+
+    /// Takes the room for `len` elements, which `make` makes; ends with the first error.
+    pub(crate) fn part<T, E>(
+        &mut self,
+        len: usize,
+        mut make: impl FnMut(usize) -> Result<T, E>,
+    ) -> Result<&'static mut [T], Result<E, Status>> {
+        let size = size_of_part::<T>(len);
+        self.left = self.left.checked_sub(size).ok_or(Err(Status::NoMemory))?;
+        let first = self.at.cast::<T>();
+        // SAFETY: `size` bytes from here on are in the block, and are no part of anything else. They are aligned.
+        unsafe {
+            self.at = self.at.add(size);
+            for index in 0..len {
+                first.add(index).write(make(index).map_err(Ok)?);
+            }
+            Ok(slice::from_raw_parts_mut(first, len))
+        }
+    }
+
+    /// Takes bytes.
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'static mut [u8], Status> {
+        self.part(len, |_| Ok::<u8, Status>(0)).map_err(|_| Status::NoMemory)
+    }
+}

@@ -1,0 +1,370 @@
+//! Requests: the functions of `mcp.h` that take a `mcp_request`, within a handler.
+
+use core::ffi::{c_char, c_void};
+use core::ptr;
+
+use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::service::{Call, GetPrompt, HandlerResult, ReadResource, RequestContext};
+
+use crate::Status;
+use crate::border::{Slice, elements, optional, put, text, utf8};
+use crate::config::Handler;
+use crate::server::{State, progress};
+
+/// `mcp_request`: a request, and the answer of its handler so far.
+pub(crate) struct Request<'r, 'c> {
+    requested: &'r mut dyn Requested<'c>,
+    answer: Option<HandlerResult>,
+}
+
+/// A request by its method. A trait: what a program does not offer is linked by its table of functions alone, so not at all.
+pub(crate) trait Requested<'c> {
+    fn context(&mut self) -> &mut RequestContext<'c>;
+    fn reply_text(&mut self, text: &str) -> HandlerResult;
+    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult;
+    /// Returns the name or the URI.
+    fn target(&self) -> Option<&'c str>;
+    /// Returns `arguments`.
+    fn members(&self) -> Option<Raw<'c>>;
+    /// Returns a variable of a template.
+    fn variable(&self, _: &str) -> Option<&'c str> {
+        None
+    }
+    fn as_call(&mut self) -> Option<&mut Call<'c>> {
+        None
+    }
+    fn as_read(&mut self) -> Option<&mut ReadResource<'c>> {
+        None
+    }
+}
+
+impl<'c> Requested<'c> for Call<'c> {
+    fn context(&mut self) -> &mut RequestContext<'c> {
+        self
+    }
+    fn reply_text(&mut self, text: &str) -> HandlerResult {
+        self.text(text)
+    }
+    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
+        self.result(result)
+    }
+    fn target(&self) -> Option<&'c str> {
+        self.name().plain()
+    }
+    fn members(&self) -> Option<Raw<'c>> {
+        Some(self.arguments())
+    }
+    fn as_call(&mut self) -> Option<&mut Call<'c>> {
+        Some(self)
+    }
+}
+
+impl<'c> Requested<'c> for ReadResource<'c> {
+    fn context(&mut self) -> &mut RequestContext<'c> {
+        self
+    }
+    fn reply_text(&mut self, text: &str) -> HandlerResult {
+        self.text(text)
+    }
+    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
+        self.result(result)
+    }
+    fn target(&self) -> Option<&'c str> {
+        Some(self.uri())
+    }
+    fn members(&self) -> Option<Raw<'c>> {
+        None
+    }
+    fn variable(&self, name: &str) -> Option<&'c str> {
+        self.var(name)
+    }
+    fn as_read(&mut self) -> Option<&mut ReadResource<'c>> {
+        Some(self)
+    }
+}
+
+impl<'c> Requested<'c> for GetPrompt<'c> {
+    fn context(&mut self) -> &mut RequestContext<'c> {
+        self
+    }
+    fn reply_text(&mut self, text: &str) -> HandlerResult {
+        self.user(text)
+    }
+    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
+        self.result(result)
+    }
+    fn target(&self) -> Option<&'c str> {
+        self.name().plain()
+    }
+    fn members(&self) -> Option<Raw<'c>> {
+        self.params()?.get("arguments")
+    }
+}
+
+impl<'c> Request<'_, 'c> {
+    /// Answers it, once.
+    fn answer(&mut self, answer: impl FnOnce(&mut dyn Requested<'c>) -> Result<HandlerResult, Status>) -> Status {
+        if self.answer.is_some() {
+            return Status::Answered;
+        }
+        match answer(self.requested) {
+            Ok(answer) => {
+                self.answer = Some(answer);
+                Status::Ok
+            }
+            Err(status) => status,
+        }
+    }
+
+    /// Returns an argument as JSON.
+    fn json(&self, name: &str) -> Result<Raw<'c>, Status> {
+        self.requested.members().and_then(|all| all.get(name)).ok_or(Status::NotFound)
+    }
+}
+
+/// Runs a function of C, and returns its answer.
+pub(crate) fn answer(state: *mut c_void, handler: Option<Handler>, requested: &mut dyn Requested<'_>) -> HandlerResult {
+    let mut request = Request { requested, answer: None };
+    if let Some(handler) = handler {
+        // SAFETY: a function of the program, with the state that it has given for it.
+        unsafe { handler(state, &raw mut request) };
+    }
+    let Request { requested, answer } = request;
+    answer.unwrap_or_else(|| requested.context().fail_with(-32603, "The handler gave no answer"))
+}
+
+/// Runs the tool of a C program.
+pub(crate) fn call_tool(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let handler = state.tools.get(call.index()).and_then(|tool| tool.call);
+    answer(state.state, handler, call)
+}
+
+/// Reads the resource of a C program.
+pub(crate) fn read(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
+    let handler = state.resources.get(read.index()).and_then(|resource| resource.read);
+    answer(state.state, handler, read)
+}
+
+/// Makes the messages of the prompt of a C program.
+pub(crate) fn get_prompt(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
+    let handler = state.prompts.get(get.index()).and_then(|prompt| prompt.get);
+    answer(state.state, handler, get)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_arg_int(request: &Request<'_, '_>, name: *const c_char, value: *mut i64) -> Status {
+    // SAFETY: `name` is a text, `value` points to a number; or they are null.
+    unsafe { argument(request, name, |found| found.i64(), value) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_arg_bool(request: &Request<'_, '_>, name: *const c_char, value: *mut bool) -> Status {
+    // SAFETY: as above.
+    unsafe { argument(request, name, |found| found.bool(), value) }
+}
+
+/// Reads an argument.
+///
+/// # Safety
+/// `name` is null or a text with a 0 behind it, `value` is null or points to a `T`.
+unsafe fn argument<'c, T>(
+    request: &Request<'_, 'c>,
+    name: *const c_char,
+    read: impl FnOnce(Raw<'c>) -> Option<T>,
+    value: *mut T,
+) -> Status {
+    let found = || {
+        // SAFETY: the caller's contract, here and below.
+        let found = request.json(unsafe { text(name) }?)?;
+        unsafe { put(value, read(found).ok_or(Status::WrongType)?) };
+        Ok(())
+    };
+    Status::of(found())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_arg_json(request: &Request<'_, '_>, name: *const c_char, json: *mut Slice) -> Status {
+    let found = || {
+        // SAFETY: `name` is null or a text, `json` is null or points to a slice.
+        let found = match unsafe { optional(name) }? {
+            Some(name) => request.json(name)?,
+            None => request.requested.members().ok_or(Status::NotFound)?,
+        };
+        unsafe { put(json, Slice::from(found.as_bytes())) };
+        Ok(())
+    };
+    Status::of(found())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_arg_text(
+    request: &Request<'_, '_>,
+    name: *const c_char,
+    to: *mut u8,
+    room: usize,
+    len: *mut usize,
+) -> Status {
+    let found = || {
+        // SAFETY: `name` is null or a text.
+        let name = unsafe { text(name) }?;
+        let found = match request.requested.variable(name) {
+            Some(variable) => Err(variable),
+            None => Ok(request.json(name)?.text().ok_or(Status::WrongType)?),
+        };
+        if to.is_null() || room == 0 {
+            return Err(Status::TooLarge);
+        }
+        // SAFETY: `room` bytes at `to` are the caller's to write to, and are set here before they are read.
+        let space = unsafe {
+            ptr::write_bytes(to, 0, room);
+            core::slice::from_raw_parts_mut(to, room)
+        };
+        let without_end = space.split_last_mut().map_or(&mut [] as &mut [u8], |(_, space)| space);
+        let written = match found {
+            Ok(text) => decode(text, without_end),
+            Err(variable) => copy(variable, without_end),
+        }?;
+        if let Some(end) = space.get_mut(written) {
+            *end = 0;
+        }
+        // SAFETY: `len` is null or points to a number.
+        unsafe { put(len, written) };
+        Ok(())
+    };
+    Status::of(found())
+}
+
+/// Writes a text without its escapes, and returns its length.
+fn decode(text: Text<'_>, space: &mut [u8]) -> Result<usize, Status> {
+    match text.plain() {
+        Some(plain) => copy(plain, space),
+        None => text.decode(space).map(str::len).map_err(|_| Status::TooLarge),
+    }
+}
+
+fn copy(text: &str, space: &mut [u8]) -> Result<usize, Status> {
+    space.get_mut(..text.len()).ok_or(Status::TooLarge)?.copy_from_slice(text.as_bytes());
+    Ok(text.len())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_name(request: &Request<'_, '_>, name: *mut Slice) -> Status {
+    let Some(found) = request.requested.target() else { return Status::WrongType };
+    // SAFETY: `name` is null or points to a slice.
+    unsafe { put(name, Slice::from(found.as_bytes())) };
+    Status::Ok
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn mcp_now(request: &mut Request<'_, '_>) -> u64 {
+    request.requested.context().now()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_text(request: &mut Request<'_, '_>, text: *const c_char, len: usize) -> Status {
+    request.answer(|requested| {
+        // SAFETY: `len` bytes at `text`, here and in the functions below.
+        Ok(requested.reply_text(unsafe { utf8(text, len) }?))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_error(request: &mut Request<'_, '_>, text: *const c_char, len: usize) -> Status {
+    // SAFETY: as above.
+    request.answer(|it| Ok(it.as_call().ok_or(Status::WrongKind)?.error(unsafe { utf8(text, len) }?)))
+}
+
+/// Reads JSON of the program.
+///
+/// # Safety
+/// `len` bytes at `json`.
+unsafe fn parse<'a>(json: *const c_char, len: usize) -> Result<Raw<'a>, Status> {
+    // SAFETY: the caller's contract.
+    Raw::parse(unsafe { elements(json.cast(), len) }?).map_err(|_| Status::Invalid)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_json(request: &mut Request<'_, '_>, json: *const c_char, len: usize) -> Status {
+    // SAFETY: as above.
+    request.answer(|it| Ok(it.as_call().ok_or(Status::WrongKind)?.json_raw(unsafe { parse(json, len) }?)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_blob(request: &mut Request<'_, '_>, bytes: *const u8, len: usize) -> Status {
+    // SAFETY: as above.
+    request.answer(|it| Ok(it.as_read().ok_or(Status::WrongKind)?.blob(unsafe { elements(bytes, len) }?)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_result(request: &mut Request<'_, '_>, json: *const c_char, len: usize) -> Status {
+    // SAFETY: as above.
+    request.answer(|requested| Ok(requested.reply_result(unsafe { parse(json, len) }?)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_fail(
+    request: &mut Request<'_, '_>,
+    code: i32,
+    text: *const c_char,
+    len: usize,
+) -> Status {
+    // SAFETY: as above.
+    request.answer(|requested| Ok(requested.context().fail_with(code, unsafe { utf8(text, len) }?)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn mcp_reply_not_found(request: &mut Request<'_, '_>) -> Status {
+    request.answer(|requested| Ok(requested.as_read().ok_or(Status::WrongKind)?.not_found()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn mcp_later(request: &mut Request<'_, '_>) -> u64 {
+    let mut bits = 0;
+    request.answer(|requested| {
+        let (token, later) = requested.context().later();
+        bits = token.to_bits();
+        Ok(later)
+    });
+    bits
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_progress(
+    request: &mut Request<'_, '_>,
+    done: u64,
+    total: u64,
+    message: *const c_char,
+) -> Status {
+    // SAFETY: a text with a 0 behind it, or null.
+    match unsafe { progress(done, total, message) } {
+        Ok(progress) => request.requested.context().progress(progress).into(),
+        Err(status) => status,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_log(
+    request: &mut Request<'_, '_>,
+    level: u32,
+    logger: *const c_char,
+    text: *const c_char,
+    len: usize,
+) -> Status {
+    let level = match level {
+        1 => LoggingLevel::Debug,
+        2 => LoggingLevel::Info,
+        3 => LoggingLevel::Notice,
+        4 => LoggingLevel::Warning,
+        5 => LoggingLevel::Error,
+        6 => LoggingLevel::Critical,
+        7 => LoggingLevel::Alert,
+        8 => LoggingLevel::Emergency,
+        _ => return Status::Invalid,
+    };
+    // SAFETY: `logger` is null or a text with a 0 behind it; `len` bytes at `text`.
+    match unsafe { (optional(logger), utf8(text, len)) } {
+        (Ok(logger), Ok(text)) => request.requested.context().log_as(logger, level, &text).into(),
+        _ => Status::Invalid,
+    }
+}

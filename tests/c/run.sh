@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The C library as C programs use it: the header in C and C++, wrong configurations, sessions of all revisions cut at each byte,
+# a client, and a board in QEMU. Address and undefined-behaviour sanitizers look on, with each compiler that is here.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+python=${PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$root"
+header=adapters/c/include
+warnings="-Wall -Wextra -Wpedantic -Werror"
+# The board is at most this large, in bytes: with one tool, and without a C library.
+flash=31000
+
+for compiler in gcc clang; do
+    command -v "$compiler" >/dev/null || { echo "c: left out: no $compiler" >&2; continue; }
+    for language in "c c99" "c c11" "c++ c++11" "c++ c++17"; do
+        read -r name standard <<<"$language"
+        echo '#include <mcp.h>' | "$compiler" -x "$name" -std="$standard" $warnings -I"$header" -fsyntax-only -
+    done
+    make -s -B -C examples/c CC="$compiler" BUILD="$work/$compiler" CFLAGS="-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover"
+    "$compiler" -std=c99 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/config.c "$work/$compiler/libmcp.a" -o "$work/config"
+    timeout 60 "$work/config" >"$work/config.log" || { cat "$work/config.log"; exit 1; }
+    timeout 300 "$python" tests/c/session.py "$work/$compiler/server"
+    timeout 60 "$work/$compiler/client" "$work/$compiler/server" set_level '{"level":7}' | grep -q '"text":"done"'
+    timeout 60 "$work/$compiler/client" "$work/$compiler/server" fade | grep -q '"text":"faded"'
+    if timeout 60 "$work/$compiler/client" "$work/$compiler/server" none >/dev/null 2>&1; then echo "c: a tool that is not there was called" >&2; exit 1; fi
+    echo "c: ok with $compiler"
+done
+
+# Nothing of the library panics: its own object, which is the whole of it, calls no panic.
+(cd "$work" && ar x gcc/libmcp.a 2>/dev/null || ar x clang/libmcp.a)
+if nm "$work"/mcp-*.o 2>/dev/null | grep -i 'panic'; then echo "c: the library can panic" >&2; exit 1; fi
+
+if ! command -v arm-none-eabi-gcc >/dev/null; then
+    [ "$(id -u)" = 0 ] && apt-get install -y -q gcc-arm-none-eabi >/dev/null 2>&1 || true
+fi
+if ! command -v arm-none-eabi-gcc >/dev/null; then
+    echo "c: left out: no arm-none-eabi-gcc (apt install gcc-arm-none-eabi)" >&2
+    exit 0
+fi
+. tests/bare_metal/toolchain.sh
+bm_qemu
+library=$(adapters/c/build.sh thumbv7m-none-eabi)
+arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -Os -ffreestanding -nostdlib -std=c99 $warnings -I"$header" examples/c/board.c "$library" \
+    -T examples/c/board.ld -Wl,--gc-sections -Wl,--no-warnings -lgcc -o "$work/board.elf" 2>"$work/link.log" ||
+    arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -Os -ffreestanding -nostdlib -std=c99 $warnings -I"$header" examples/c/board.c "$library" \
+        -T examples/c/board.ld -Wl,--gc-sections -lgcc -o "$work/board.elf"
+if arm-none-eabi-nm "$work/board.elf" | grep -i panic; then echo "c: the board can panic" >&2; exit 1; fi
+read -r text bss < <(arm-none-eabi-size -A "$work/board.elf" | awk '$1 == ".text" { text = $2 } $1 == ".bss" { bss = $2 } END { print text, bss }')
+echo "c: board with one tool: $text bytes of flash, $bss of RAM with 768 of buffers, without the stack"
+[ "$text" -le "$flash" ] || { echo "c: more than $flash bytes of flash" >&2; exit 1; }
+timeout 60 "$python" tests/c/board.py "$BM_QEMU" "$work/board.elf"
+echo "c: all passed"
