@@ -537,7 +537,7 @@ mod tests {
         assert!(fits(r#"{"kty":"OKP","crv":"Ed25519"}"#, "EdDSA"));
         for (algorithm, curve) in [("ES256", "P-256"), ("ES384", "P-384"), ("ES512", "P-521")] {
             for (kind, found) in [("EC", "P-256"), ("EC", "P-384"), ("EC", "P-521"), ("RSA", curve)] {
-                let key = alloc::format!(r#"{{"kty":"{kind}","crv":"{found}"}}"#);
+                let key = std::format!(r#"{{"kty":"{kind}","crv":"{found}"}}"#);
                 assert_eq!(fits(&key, algorithm), kind == "EC" && found == curve, "{key} {algorithm}");
             }
         }

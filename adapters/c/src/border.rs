@@ -5,6 +5,9 @@ use core::slice;
 
 use crate::Status;
 
+/// `MCP_ABI`
+pub(crate) const ABI: u32 = 1;
+
 /// Bytes of Rust, lent to C.
 #[repr(C)]
 #[derive(Clone, Copy)]

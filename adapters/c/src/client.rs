@@ -11,8 +11,7 @@ use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 use crate::Status;
-use crate::border::{Block, Slice, optional, put, size_of_part, text};
-use crate::server::ABI;
+use crate::border::{ABI, Block, Slice, optional, put, size_of_part, text};
 
 /// `mcp_client_config`
 #[repr(C)]

@@ -4,16 +4,13 @@ use core::ffi::{c_char, c_void};
 
 use mcp_sansio::server::RequestToken;
 use mcp_sansio::service::{
-    self, DEFAULT_RESERVE, DefinitionError, PromptInfo, ResourceInfo, ResourceTemplate, ToolAnnotations, ToolInfo,
+    self, Call, DEFAULT_RESERVE, DefinitionError, GetPrompt, HandlerResult, PromptInfo, ReadResource, ResourceInfo,
+    ResourceTemplate, ToolAnnotations, ToolInfo,
 };
 
 use crate::Status;
 use crate::border::{elements, optional, text, texts};
-use crate::request::{self, Request};
-use crate::server::State;
-
-/// `mcp_handler`
-pub(crate) type Handler = unsafe extern "C" fn(*mut c_void, *mut Request<'_, '_>);
+use crate::request::{Handler, answer};
 
 /// `mcp_config`
 #[repr(C)]
@@ -95,6 +92,15 @@ pub(crate) const NO_ROOM: Refusal = Refusal::new(Status::NoMemory, c"the block i
 /// Two entries are the same.
 pub(crate) const DUPLICATE: Refusal = Refusal::of_definition(DefinitionError::Duplicate, 0);
 
+/// What handlers of the core get: the state of the C program, and its tables.
+pub(crate) struct State {
+    pub(crate) state: *mut c_void,
+    pub(crate) cancelled: Option<unsafe extern "C" fn(*mut c_void, u64)>,
+    pub(crate) tools: &'static [Tool],
+    pub(crate) resources: &'static [Resource],
+    pub(crate) prompts: &'static [Prompt],
+}
+
 /// `mcp_tool`
 #[repr(C)]
 pub(crate) struct Tool {
@@ -135,7 +141,7 @@ impl Tool {
         }
         info.reserve = reserve(self.reserve);
         self.call.ok_or(Refusal::of_text(index))?;
-        service::Tool::checked(info, request::call_tool).map_err(|error| Refusal::of_definition(error, index))
+        service::Tool::checked(info, call_tool).map_err(|error| Refusal::of_definition(error, index))
     }
 }
 
@@ -182,7 +188,7 @@ impl Resource {
     pub(crate) unsafe fn entry(&self, index: usize) -> Result<service::Resource<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        service::Resource::checked(info, request::read).map_err(|error| Refusal::of_definition(error, index))
+        service::Resource::checked(info, read).map_err(|error| Refusal::of_definition(error, index))
     }
 
     /// Makes the template.
@@ -192,7 +198,7 @@ impl Resource {
     pub(crate) unsafe fn template(&self, index: usize) -> Result<ResourceTemplate<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        ResourceTemplate::checked(info, request::read).map_err(|error| Refusal::of_definition(error, index))
+        ResourceTemplate::checked(info, read).map_err(|error| Refusal::of_definition(error, index))
     }
 }
 
@@ -255,7 +261,7 @@ impl Prompt {
         let mut info = PromptInfo::new(name, description);
         (info.title, info.arguments) = (title, arguments);
         self.get.ok_or(Refusal::of_text(index))?;
-        service::Prompt::checked(info, request::get_prompt).map_err(|error| Refusal::of_definition(error, index))
+        service::Prompt::checked(info, get_prompt).map_err(|error| Refusal::of_definition(error, index))
     }
 }
 
@@ -265,4 +271,22 @@ pub(crate) fn cancelled(state: &mut State, token: RequestToken) {
         // SAFETY: the program's own function, with its own state.
         unsafe { cancelled(state.state, token.to_bits()) };
     }
+}
+
+/// Runs the tool of a C program.
+pub(crate) fn call_tool(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let handler = state.tools.get(call.index()).and_then(|tool| tool.call);
+    answer(state.state, handler, call)
+}
+
+/// Reads the resource of a C program.
+pub(crate) fn read(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
+    let handler = state.resources.get(read.index()).and_then(|resource| resource.read);
+    answer(state.state, handler, read)
+}
+
+/// Makes the messages of the prompt of a C program.
+pub(crate) fn get_prompt(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
+    let handler = state.prompts.get(get.index()).and_then(|prompt| prompt.get);
+    answer(state.state, handler, get)
 }

@@ -5,18 +5,20 @@ use core::ptr;
 
 use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, GetPrompt, HandlerResult, ReadResource, RequestContext};
 
 use crate::Status;
 use crate::border::{Slice, elements, optional, put, text, utf8};
-use crate::config::Handler;
-use crate::server::{State, progress};
 
 /// `mcp_request`: a request, and the answer of its handler so far.
 pub(crate) struct Request<'r, 'c> {
     requested: &'r mut dyn Requested<'c>,
     answer: Option<HandlerResult>,
 }
+
+/// `mcp_handler`
+pub(crate) type Handler = unsafe extern "C" fn(*mut c_void, *mut Request<'_, '_>);
 
 /// A request by its method. A trait: what a program does not offer is linked by its table of functions alone, so not at all.
 pub(crate) trait Requested<'c> {
@@ -132,24 +134,6 @@ pub(crate) fn answer(state: *mut c_void, handler: Option<Handler>, requested: &m
     }
     let Request { requested, answer } = request;
     answer.unwrap_or_else(|| requested.context().fail_with(-32603, "The handler gave no answer"))
-}
-
-/// Runs the tool of a C program.
-pub(crate) fn call_tool(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    let handler = state.tools.get(call.index()).and_then(|tool| tool.call);
-    answer(state.state, handler, call)
-}
-
-/// Reads the resource of a C program.
-pub(crate) fn read(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
-    let handler = state.resources.get(read.index()).and_then(|resource| resource.read);
-    answer(state.state, handler, read)
-}
-
-/// Makes the messages of the prompt of a C program.
-pub(crate) fn get_prompt(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
-    let handler = state.prompts.get(get.index()).and_then(|prompt| prompt.get);
-    answer(state.state, handler, get)
 }
 
 #[unsafe(no_mangle)]
@@ -367,4 +351,17 @@ unsafe extern "C" fn mcp_log(
         (Ok(logger), Ok(text)) => request.requested.context().log_as(logger, level, &text).into(),
         _ => Status::Invalid,
     }
+}
+
+/// Makes the members of a progress notification.
+///
+/// # Safety
+/// `message` is null, or a text with a 0 behind it that lives for `'a`.
+pub(crate) unsafe fn progress<'a>(done: u64, total: u64, message: *const c_char) -> Result<Progress<'a>, Status> {
+    let mut progress = Progress::new(done);
+    if total > 0 {
+        progress = progress.of(total);
+    }
+    // SAFETY: the caller's contract.
+    Ok(unsafe { optional(message) }?.map_or(progress, |message| progress.message(message)))
 }

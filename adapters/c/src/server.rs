@@ -5,27 +5,17 @@ use core::ffi::{c_char, c_void};
 use mcp_sansio::frame::{LineBuffer, NextStep};
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio::server::{MIN_ROOM, Progress, RequestSlot, RequestToken, Server, ServerChange};
+use mcp_sansio::server::{MIN_ROOM, RequestSlot, RequestToken, Server, ServerChange};
 use mcp_sansio::service::{self, HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 use crate::Status;
-use crate::border::{Block, elements, optional, put, size_of_part, text, texts};
-use crate::config::{Config, DUPLICATE, Handler, NO_ROOM, Problem, Prompt, Refusal, Resource, Tool, cancelled};
-use crate::request::answer;
+use crate::border::{ABI, Block, elements, put, size_of_part, text, texts};
+use crate::config::{Config, DUPLICATE, NO_ROOM, Problem, Prompt, Refusal, Resource, State, Tool, cancelled};
+use crate::request::{Handler, answer, progress};
 
-pub(crate) const ABI: u32 = 1;
 /// The reason of `Status::Busy` and of a null pointer.
 const BUSY: &core::ffi::CStr = c"the server is null, or one of its handlers runs";
-
-/// What handlers of the core get: the state of the C program, and its tables.
-pub(crate) struct State {
-    pub(crate) state: *mut c_void,
-    pub(crate) cancelled: Option<unsafe extern "C" fn(*mut c_void, u64)>,
-    pub(crate) tools: &'static [Tool],
-    pub(crate) resources: &'static [Resource],
-    pub(crate) prompts: &'static [Prompt],
-}
 
 /// `mcp_server`: it lies at the beginning of the block, and what it refers to behind it.
 pub(crate) struct McpServer {
@@ -440,17 +430,4 @@ unsafe extern "C" fn mcp_progress_of(
     let sent =
         || unsafe { Ok(idle(server)?.inner.progress(RequestToken::from_bits(token), progress(done, total, message)?)) };
     sent().map_or_else(|status: Status| status, Status::from)
-}
-
-/// Makes the members of a progress notification.
-///
-/// # Safety
-/// `message` is null, or a text with a 0 behind it that lives for `'a`.
-pub(crate) unsafe fn progress<'a>(done: u64, total: u64, message: *const c_char) -> Result<Progress<'a>, Status> {
-    let mut progress = Progress::new(done);
-    if total > 0 {
-        progress = progress.of(total);
-    }
-    // SAFETY: the caller's contract.
-    Ok(unsafe { optional(message) }?.map_or(progress, |message| progress.message(message)))
 }

@@ -542,6 +542,7 @@ fn a_connection_with_pending_bytes_is_not_idle() {
 }
 
 /// A promise of a head takes no memory; the bytes that are there are read at once.
+#[cfg(feature = "alloc")]
 #[test]
 fn a_long_body_is_read_in_few_reads() {
     let body = 64 * 1024;
