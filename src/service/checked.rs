@@ -1,8 +1,8 @@
 //! Tables that are made at run time from texts of others, such as those of a C program: with errors in place of panics.
 
 use super::definition::{
-    Prompt, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool, ToolInfo, is_tool_name, unique_prompts,
-    unique_resources, unique_templates, unique_tools,
+    Prompt, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool, ToolInfo, any_prompt_hides, any_resource_hides,
+    any_template_hides, any_tool_hides, is_tool_name, unique_prompts, unique_resources, unique_templates, unique_tools,
 };
 use super::template;
 use super::{Call, GetPrompt, HandlerResult, ReadResource, Service};
@@ -40,6 +40,8 @@ pub enum DefinitionError {
     Prompt,
     /// Two entries have the same name or URI.
     Duplicate,
+    /// An entry has a [visibility](super::Visibility), which takes a table of constants: what it needs is linked only there.
+    Visibility,
 }
 
 impl DefinitionError {
@@ -55,6 +57,7 @@ impl DefinitionError {
             DefinitionError::Template => "a URI template has a scheme, and braces that are balanced and name variables",
             DefinitionError::Prompt => "a prompt needs a name",
             DefinitionError::Duplicate => "two entries have the same name or URI",
+            DefinitionError::Visibility => "an entry with a visibility belongs into a constant table",
         }
     }
 }
@@ -163,38 +166,51 @@ impl<'t, S> Service<'t, S> {
     /// Sets the tools, as [`tools`](Service::tools) does.
     ///
     /// # Errors
-    /// [`DefinitionError::Duplicate`], where that panics. This holds for the next three too.
+    /// [`DefinitionError::Duplicate`], where that panics; [`DefinitionError::Visibility`]. This holds for the next three too.
     pub const fn checked_tools(self, tools: &'t [Tool<S>]) -> Result<Self, DefinitionError> {
+        if any_tool_hides(tools) {
+            return Err(DefinitionError::Visibility);
+        }
         if unique_tools(tools) { Ok(self.set_tools(tools)) } else { Err(DefinitionError::Duplicate) }
     }
 
     /// Sets the resources, as [`resources`](Service::resources) does.
     ///
     /// # Errors
-    /// [`DefinitionError::Duplicate`].
+    /// As [`checked_tools`](Service::checked_tools).
     pub const fn checked_resources(self, resources: &'t [Resource<S>]) -> Result<Self, DefinitionError> {
+        if any_resource_hides(resources) {
+            return Err(DefinitionError::Visibility);
+        }
         if unique_resources(resources) { Ok(self.set_resources(resources)) } else { Err(DefinitionError::Duplicate) }
     }
 
     /// Sets the templates, as [`templates`](Service::templates) does.
     ///
     /// # Errors
-    /// [`DefinitionError::Duplicate`].
+    /// As [`checked_tools`](Service::checked_tools).
     pub const fn checked_templates(self, templates: &'t [ResourceTemplate<S>]) -> Result<Self, DefinitionError> {
+        if any_template_hides(templates) {
+            return Err(DefinitionError::Visibility);
+        }
         if unique_templates(templates) { Ok(self.set_templates(templates)) } else { Err(DefinitionError::Duplicate) }
     }
 
     /// Sets the prompts, as [`prompts`](Service::prompts) does.
     ///
     /// # Errors
-    /// [`DefinitionError::Duplicate`].
+    /// As [`checked_tools`](Service::checked_tools).
     pub const fn checked_prompts(self, prompts: &'t [Prompt<S>]) -> Result<Self, DefinitionError> {
+        if any_prompt_hides(prompts) {
+            return Err(DefinitionError::Visibility);
+        }
         if unique_prompts(prompts) { Ok(self.set_prompts(prompts)) } else { Err(DefinitionError::Duplicate) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Visibility;
     use super::*;
 
     fn call(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
@@ -242,6 +258,9 @@ mod tests {
         let tools = [ToolInfo::new("a", "A"), ToolInfo::new("a", "B")].map(|info| Tool::checked(info, call).unwrap());
         assert_eq!(service().checked_tools(&tools).err(), Some(DefinitionError::Duplicate));
         assert!(service().checked_tools(&tools[..1]).is_ok());
+        static HIDDEN: Visibility<()> = Visibility::scopes(1);
+        let hidden = [Tool::checked(ToolInfo::new("a", "A"), call).unwrap().visible(&HIDDEN)];
+        assert_eq!(service().checked_tools(&hidden).err(), Some(DefinitionError::Visibility));
         let resources = ["a:b", "a:b"].map(|uri| Resource::checked(ResourceInfo::new(uri, "a"), read).unwrap());
         assert_eq!(service().checked_resources(&resources).err(), Some(DefinitionError::Duplicate));
         let templates =

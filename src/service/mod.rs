@@ -236,14 +236,12 @@ impl<'t, S> Service<'t, S> {
     /// it is made.
     pub const fn tools(self, tools: &'t [Tool<S>]) -> Self {
         assert!(definition::unique_tools(tools), "two tools have the same name");
-        self.set_tools(tools)
+        let service = self.set_tools(tools);
+        if definition::any_tool_hides(tools) { service.differs_by_caller() } else { service }
     }
 
     const fn set_tools(mut self, tools: &'t [Tool<S>]) -> Self {
         self.tools = tools;
-        if definition::any_tool_hides(tools) {
-            self = self.differs_by_caller();
-        }
         self.feature(ServerCapability::Tools)
     }
 
@@ -251,14 +249,12 @@ impl<'t, S> Service<'t, S> {
     /// them have the same URI; a constant does not compile then.
     pub const fn resources(self, resources: &'t [Resource<S>]) -> Self {
         assert!(definition::unique_resources(resources), "two resources have the same URI");
-        self.set_resources(resources)
+        let service = self.set_resources(resources);
+        if definition::any_resource_hides(resources) { service.differs_by_caller() } else { service }
     }
 
     const fn set_resources(mut self, resources: &'t [Resource<S>]) -> Self {
         self.resources = resources;
-        if definition::any_resource_hides(resources) {
-            self = self.differs_by_caller();
-        }
         self.feature(ServerCapability::Resources)
     }
 
@@ -268,14 +264,12 @@ impl<'t, S> Service<'t, S> {
     /// does not compile then.
     pub const fn templates(self, templates: &'t [ResourceTemplate<S>]) -> Self {
         assert!(definition::unique_templates(templates), "two templates are the same");
-        self.set_templates(templates)
+        let service = self.set_templates(templates);
+        if definition::any_template_hides(templates) { service.differs_by_caller() } else { service }
     }
 
     const fn set_templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
         self.templates = templates;
-        if definition::any_template_hides(templates) {
-            self = self.differs_by_caller();
-        }
         if self.templated.is_none() {
             self.templated = Some(router::matching);
         }
@@ -289,14 +283,12 @@ impl<'t, S> Service<'t, S> {
     /// its arguments, it declares `completions`. Panics if two of them have the same name; a constant does not compile then.
     pub const fn prompts(self, prompts: &'t [Prompt<S>]) -> Self {
         assert!(definition::unique_prompts(prompts), "two prompts have the same name");
-        self.set_prompts(prompts)
+        let service = self.set_prompts(prompts);
+        if definition::any_prompt_hides(prompts) { service.differs_by_caller() } else { service }
     }
 
     const fn set_prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
         self.prompts = prompts;
-        if definition::any_prompt_hides(prompts) {
-            self = self.differs_by_caller();
-        }
         self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
         let completes = definition::any_prompt_completes(prompts);
         let service = self.feature(ServerCapability::Prompts);
