@@ -45,7 +45,7 @@ impl fmt::Display for FlatSchemaError {
 
 impl std::error::Error for FlatSchemaError {}
 
-/// Returns the `inputSchema` for arguments of type `T`, which [`args`](mcp_sansio::service::RequestContext::args) reads.
+/// Returns the `inputSchema` for arguments of type `T`, which `RequestContext::args` reads.
 ///
 /// The schema is that of `schemars` in a form which all clients read: without `$ref`, `$defs` and `$schema`, with one type
 /// in each place (a member that may be left out or `null` may only be left out), with `properties` in each object, and without the
@@ -88,7 +88,7 @@ pub fn input_schema<T: JsonSchema>() -> Result<String, FlatSchemaError> {
     written::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// Returns the `outputSchema` for structured content of type `T`, which [`json`](mcp_sansio::service::Call::json) writes; as
+/// Returns the `outputSchema` for structured content of type `T`, which `Call::json` writes; as
 /// [`input_schema`]. An `Option` without `#[serde(skip_serializing_if = "Option::is_none")]` is always written, as `null`
 /// too; its schema has a list of types then, which some clients do not read.
 ///

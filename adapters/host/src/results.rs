@@ -57,7 +57,7 @@ impl OwnedResult {
     }
 
     /// Returns the result as the server wrote it, a JSON object. With the feature `serde` of the core,
-    /// [`Raw::deserialize`] reads it, or a member of it, into a type.
+    /// `Raw::deserialize` reads it, or a member of it, into a type.
     #[must_use]
     pub fn raw(&self) -> Raw<'_> {
         self.result.raw()

@@ -99,7 +99,7 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns `structuredContent`. [`Raw::deserialize`] reads it into a type.
+    /// Returns `structuredContent`. `Raw::deserialize` reads it into a type.
     ///
     /// # Panics
     /// If there is no such member, and as [`result`](Self::result).
