@@ -19,7 +19,7 @@ const NO_LEVEL: &str = "Invalid params: no such log level";
 
 /// The error for a known method before `initialize`. It names both ways to open a connection.
 const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), or put \
-    io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities into _meta (2026-07-28)";
+    io.modelcontextprotocol/protocolVersion and /clientCapabilities into _meta (2026-07-28)";
 
 // A refusal is written to `why`, and `None` is returned. A `Result` takes 300 bytes of flash more (uart, tools only): each
 // caller would copy the 32 bytes of the error.

@@ -55,11 +55,11 @@ enum Kind {
 pub(crate) struct McpClient {
     inner: LineClient<'static, LineSink<SliceStorage<'static>>>,
     events: Events,
-    /// An event is told: no function of the client may be called.
+    /// An event handler runs: no function of the client may be called.
     running: bool,
 }
 
-/// Tells events to the program.
+/// Passes events to the program.
 struct Events {
     event: Option<unsafe extern "C" fn(*mut c_void, *const Event)>,
     state: *mut c_void,
@@ -154,12 +154,12 @@ impl From<SendError> for Status {
     }
 }
 
-/// Returns the client, unless an event is told: then the reference would be a second one.
+/// Returns the client, unless an event handler runs: then the reference would be a second one.
 ///
 /// # Safety
 /// `client` is one that `mcp_client_open` has made, or null.
 unsafe fn idle<'s>(client: *mut McpClient) -> Result<&'s mut McpClient, Status> {
-    // SAFETY: the caller's contract. While an event is told, only other fields are borrowed.
+    // SAFETY: the caller's contract. While an event handler runs, only other fields are borrowed.
     unsafe {
         match () {
             () if client.is_null() => Err(Status::Invalid),

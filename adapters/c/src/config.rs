@@ -54,7 +54,7 @@ impl Refusal {
         Refusal { status, reason, index: 0 }
     }
 
-    /// Tells it to the program.
+    /// Reports it to the program.
     ///
     /// # Safety
     /// `problem` is null, or points to a [`Problem`].
@@ -92,7 +92,7 @@ pub(crate) const NO_ROOM: Refusal = Refusal::new(Status::NoMemory, c"the block i
 /// Two entries are the same.
 pub(crate) const DUPLICATE: Refusal = Refusal::of_definition(DefinitionError::Duplicate, 0);
 
-/// What handlers of the core get: the state of the C program, and its tables.
+/// The state that handlers of the core get: that of the C program, and its tables.
 pub(crate) struct State {
     pub(crate) state: *mut c_void,
     pub(crate) cancelled: Option<unsafe extern "C" fn(*mut c_void, u64)>,
@@ -265,7 +265,7 @@ impl Prompt {
     }
 }
 
-/// Tells the program that a client has cancelled a request.
+/// Notifies the program that a client has cancelled a request.
 pub(crate) fn cancelled(state: &mut State, token: RequestToken) {
     if let Some(cancelled) = state.cancelled {
         // SAFETY: the program's own function, with its own state.
