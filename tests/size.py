@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21154,
+    "code lines, core": 21307,
     "code lines, http": 11916,
-    "code lines, published": 56461,
-    "public functions": 1950,
-    "public types": 429,
+    "code lines, published": 57900,
+    "public functions": 1962,
+    "public types": 431,
     "feature entries": 47,
-    "cfgs": 644,
-    "tracked files": 2216,
-    "words for users": 30737,
+    "cfgs": 646,
+    "tracked files": 2236,
+    "words for users": 28317,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
