@@ -138,6 +138,11 @@ struct Readme;
 #[doc = include_str!("../docs/servers.md")]
 struct ServersPage;
 
+/// The program of the page for users of rmcp is a test too.
+#[cfg(all(doctest, feature = "alloc", feature = "derive"))]
+#[doc = include_str!("../docs/coming-from-rmcp.md")]
+struct ComingFromRmcpPage;
+
 /// The duties of the program around an engine: the rules of the specification that no engine can keep for it. Documentation only.
 #[cfg(all(doc, feature = "alloc"))]
 pub mod duties {

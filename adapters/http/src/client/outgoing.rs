@@ -119,8 +119,7 @@ impl<'m> Outgoing<'m> {
         let len = self.write(|repeated, out| write(repeated, out))?;
         self.head = self.message.saturating_sub(len);
         if let Some(place) = self.store.bytes_mut().get_mut(self.name..self.message) {
-            let to = place.len().saturating_sub(len);
-            place.copy_within(..place.len() - to, to);
+            move_to_end(place, len);
         }
         (self.last, self.sent) = (if posts { self.end } else { self.message }, 0);
         Ok(())
@@ -174,5 +173,38 @@ impl<'m> Outgoing<'m> {
     /// Returns `true` if all bytes were sent. Before that, the server cannot have handled the message.
     pub(crate) const fn is_sent(&self) -> bool {
         self.sent >= self.last - self.head
+    }
+}
+
+/// Moves the first `len` bytes to the end, in pieces that do not overlap: `copy_within` would link a panic.
+fn move_to_end(place: &mut [u8], len: usize) {
+    let gap = place.len().saturating_sub(len);
+    let mut left = len.min(place.len());
+    while left > 0 && gap > 0 {
+        let n = left.min(gap);
+        let Some((before, behind)) = place.split_at_mut_checked(left) else { return };
+        let (Some(from), Some(to)) = (before.get(left - n..), behind.get_mut(gap - n..gap)) else { return };
+        mcp_sansio::sink::copy(to, from);
+        left -= n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::move_to_end;
+
+    #[test]
+    fn bytes_move_to_the_end() {
+        for size in 0..9_u8 {
+            for len in 0..=usize::from(size) + 1 {
+                let mut place: Vec<u8> = (0..size).collect();
+                move_to_end(&mut place, len);
+                let moved = len.min(usize::from(size));
+                let expected: Vec<u8> = (0..moved as u8).collect();
+                assert_eq!(place[place.len() - moved..], expected, "{size} {len}");
+            }
+        }
     }
 }
