@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -183,8 +183,15 @@ fn redis_is_started_anew_and_has_forgotten_everything() {
 fn the_only_process_finds_out_that_redis_was_started_anew() {
     let Some(mut redis) = Redis::new() else { return };
     let mut a = Process::new(&redis, &options());
+    let before = messages(&redis);
     for uri in ["1", "2", "3"] {
         a.link.publish(ServerChange::Resource(uri));
+    }
+    // What was not sent yet would be sent to the new one.
+    let end = Instant::now() + WAIT;
+    while messages(&redis) < before + 3 {
+        assert!(Instant::now() < end, "the changes are sent");
+        std::thread::sleep(Duration::from_millis(10));
     }
     redis.kill();
     assert!(matches!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Alone { .. }));
@@ -196,6 +203,20 @@ fn the_only_process_finds_out_that_redis_was_started_anew() {
     b.link.publish(ServerChange::Tools);
     assert_eq!(a.next(), change(ServerChange::Tools));
     b.nothing();
+}
+
+/// Returns how many messages Redis has numbered.
+fn messages(redis: &Redis) -> u64 {
+    let mut link = TcpStream::connect(redis.url().trim_start_matches("redis://").trim_end_matches('/')).unwrap();
+    link.write_all(b"GET mcp:test:count\r\n").unwrap();
+    let (mut reply, mut piece) = (Vec::new(), [0; 64]);
+    // `$-1` for none, or a length and the digits, each in a line.
+    while !reply.starts_with(b"$-1") && reply.iter().filter(|byte| **byte == b'\n').count() < 2 {
+        let n = link.read(&mut piece).unwrap();
+        assert!(n > 0, "Redis answers");
+        reply.extend_from_slice(&piece[..n]);
+    }
+    std::str::from_utf8(&reply).unwrap().lines().nth(1).map_or(0, |digits| digits.parse().unwrap())
 }
 
 /// It may have been killed before it could send a change.
