@@ -18,6 +18,9 @@ for compiler in gcc clang; do
         read -r name standard <<<"$language"
         echo '#include <mcp.h>' | "$compiler" -x "$name" -std="$standard" $warnings -I"$header" -fsyntax-only -
     done
+    for standard in c++11 c++17; do
+        "$compiler" -x c++ -std="$standard" $warnings -I"$header" -fsyntax-only examples/c/server.cpp
+    done
     make -s -B -C examples/c CC="$compiler" BUILD="$work/$compiler" CFLAGS="-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover"
     "$compiler" -std=c99 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/config.c "$work/$compiler/libmcp.a" -o "$work/config"
     timeout 60 "$work/config" >"$work/config.log" || { cat "$work/config.log"; exit 1; }
@@ -27,6 +30,26 @@ for compiler in gcc clang; do
     if timeout 60 "$work/$compiler/client" "$work/$compiler/server" none >/dev/null 2>&1; then echo "c: a tool that is not there was called" >&2; exit 1; fi
     echo "c: ok with $compiler"
 done
+
+# As installed: found by pkg-config and by CMake, in C and in C++.
+adapters/c/install.sh "$work/prefix" >/dev/null
+if command -v pkg-config >/dev/null; then
+    export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig
+    # shellcheck disable=SC2046 # words
+    g++ -std=c++11 -O1 $warnings $(pkg-config --cflags mcp) examples/c/server.cpp $(pkg-config --libs mcp) -o "$work/server-cpp"
+    timeout 60 "$work/gcc/client" "$work/server-cpp" set_level '{"level":7}' | grep -q '"text":"done"'
+    echo "c: ok in C++, found by pkg-config"
+else
+    echo "c: left out: no pkg-config" >&2
+fi
+if command -v cmake >/dev/null; then
+    cmake -S examples/c -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+    cmake --build "$work/cmake" >/dev/null
+    timeout 60 "$work/cmake/client" "$work/cmake/server_cpp" status | grep -q '"level":0'
+    echo "c: ok with CMake"
+else
+    echo "c: left out: no cmake" >&2
+fi
 
 # Nothing of the library panics: its own object, which is the whole of it, calls no panic.
 (cd "$work" && ar x gcc/libmcp.a 2>/dev/null || ar x clang/libmcp.a)
