@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21307,
-    "code lines, http": 11916,
-    "code lines, published": 57900,
+    "code lines, core": 21310,
+    "code lines, http": 11926,
+    "code lines, published": 57913,
     "public functions": 1962,
     "public types": 431,
     "feature entries": 47,
-    "cfgs": 646,
-    "tracked files": 2236,
-    "words for users": 28317,
+    "cfgs": 647,
+    "tracked files": 2242,
+    "words for users": 28790,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
