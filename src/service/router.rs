@@ -172,7 +172,7 @@ impl<S> Service<'_, S> {
         let has_resource = |uri: &Text<'_>| {
             let has = || match BY_CALLER {
                 true => self.has_resource(&*state, called, uri),
-                // Fork: 8 bytes of flash (uart, tools only): the closure has no origin.
+                // The closure has no origin: 8 bytes of flash less (uart, tools only).
                 false => self.find_resource(&*state, &MessageSource::LINE, uri).is_some(),
             };
             self.guard(has).unwrap_or_default()

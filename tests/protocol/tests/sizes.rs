@@ -11,7 +11,7 @@ fn sizes() {
         ("Token", size_of::<RequestToken>(), 8),
         ("Event", size_of::<ServerEvent<'static>>(), 640),
         ("Slot", size_of::<RequestSlot>(), 376),
-        ("Server", size_of::<Server<'static>>(), 304),
+        ("Server", size_of::<Server<'static>>(), 312),
         ("Session", size_of::<LineServer<'static, LineSink<SliceStorage<'static>>>>(), 480),
     ];
     for (name, size, bound) in rows {
