@@ -19,11 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 21310,
     "code lines, http": 11926,
-    "code lines, published": 57913,
+    "code lines, published": 57916,
     "public functions": 1962,
     "public types": 431,
     "feature entries": 47,
-    "cfgs": 647,
+    "cfgs": 648,
     "tracked files": 2242,
     "words for users": 28790,
 }

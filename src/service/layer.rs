@@ -237,6 +237,7 @@ impl<S> Service<'_, S> {
             let (members, params) = (*request.members(), request.params());
             let (method, name) = (request.method_name(), members.name.or(members.uri).and_then(|name| name.text()));
             let input = HandlerInput { params, members: &members, name: Some(method) };
+            #[cfg(feature = "alloc")]
             let mark = out.mark();
             let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
                 return Ok(None);
@@ -256,7 +257,6 @@ impl<S> Service<'_, S> {
                     return Ok(None);
                 }
             };
-            let _: Mark = mark;
             if ran.is_some() {
                 return Ok(ran);
             }

@@ -104,6 +104,30 @@ pub(crate) fn size_of_part<T>(len: usize) -> usize {
     len.saturating_mul(size_of::<T>()).saturating_add(ALIGNMENT - 1) & !(ALIGNMENT - 1)
 }
 
+/// Returns the bytes of all parts of a block; the largest number if it cannot be that large.
+pub(crate) fn size_of_parts(parts: &[usize]) -> usize {
+    parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
+}
+
+/// Returns the server or client, unless a handler of its runs: then the reference would be a second one.
+///
+/// # Safety
+/// `whole` is null or points to a `T`, and `running` returns its field that says whether a handler runs. While one runs, only
+/// other fields are borrowed.
+pub(crate) unsafe fn idle<'s, T>(
+    whole: *mut T,
+    running: unsafe fn(*mut T) -> *const bool,
+) -> Result<&'s mut T, Status> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match () {
+            () if whole.is_null() => Err(Status::Invalid),
+            () if running(whole).read() => Err(Status::Busy),
+            () => Ok(&mut *whole),
+        }
+    }
+}
+
 impl Block {
     /// # Safety
     /// The memory is the caller's, and nothing else uses it as long as a part of it is used.

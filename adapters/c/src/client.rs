@@ -11,7 +11,7 @@ use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 use crate::Status;
-use crate::border::{ABI, Block, Slice, optional, put, size_of_part, text};
+use crate::border::{self, ABI, Block, Slice, optional, put, size_of_part, size_of_parts, text};
 
 /// `mcp_client_config`
 #[repr(C)]
@@ -154,19 +154,13 @@ impl From<SendError> for Status {
     }
 }
 
-/// Returns the client, unless an event handler runs: then the reference would be a second one.
+/// Returns the client, unless an event handler runs.
 ///
 /// # Safety
 /// `client` is one that `mcp_client_open` has made, or null.
 unsafe fn idle<'s>(client: *mut McpClient) -> Result<&'s mut McpClient, Status> {
-    // SAFETY: the caller's contract. While an event handler runs, only other fields are borrowed.
-    unsafe {
-        match () {
-            () if client.is_null() => Err(Status::Invalid),
-            () if (&raw const (*client).running).read() => Err(Status::Busy),
-            () => Ok(&mut *client),
-        }
-    }
+    // SAFETY: the caller's contract.
+    unsafe { border::idle(client, |client| &raw const (*client).running) }
 }
 
 #[unsafe(no_mangle)]
@@ -180,7 +174,7 @@ unsafe extern "C" fn mcp_client_memory(config: *const ClientConfig) -> usize {
         size_of_part::<u8>(config.input),
         size_of_part::<u8>(config.output),
     ];
-    parts.iter().fold(0, |sum: usize, part| sum.saturating_add(*part))
+    size_of_parts(&parts)
 }
 
 #[unsafe(no_mangle)]

@@ -10,7 +10,7 @@ use mcp_sansio::service::{self, HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 use crate::Status;
-use crate::border::{ABI, Block, elements, put, size_of_part, text, texts};
+use crate::border::{self, ABI, Block, elements, put, size_of_part, size_of_parts, text, texts};
 use crate::config::{Config, DUPLICATE, NO_ROOM, Problem, Prompt, Refusal, Resource, State, Tool, cancelled};
 use crate::request::{Handler, answer, progress};
 
@@ -43,17 +43,29 @@ impl McpServer {
     }
 }
 
-/// Returns the server, unless a handler runs: then the reference would be a second one.
+/// Returns the server, unless a handler runs.
 ///
 /// # Safety
 /// `server` is one that `mcp_open` has made, or null.
 unsafe fn idle<'s>(server: *mut McpServer) -> Result<&'s mut McpServer, Status> {
-    // SAFETY: the caller's contract. While a handler runs, only other fields are borrowed.
+    // SAFETY: the caller's contract.
+    unsafe { border::idle(server, |server| &raw const (*server).running) }
+}
+
+/// Sets more of a server, and reports why not.
+///
+/// # Safety
+/// `server` as for [`idle`]; `problem` is null or points to a [`Problem`].
+unsafe fn offering(
+    server: *mut McpServer,
+    problem: *mut Problem,
+    offer: impl FnOnce(&mut McpServer) -> Result<(), Refusal>,
+) -> Status {
+    // SAFETY: the caller's contract.
     unsafe {
-        match () {
-            () if server.is_null() => Err(Status::Invalid),
-            () if (&raw const (*server).running).read() => Err(Status::Busy),
-            () => Ok(&mut *server),
+        match idle(server).map_err(|status| Refusal::new(status, BUSY)).and_then(offer) {
+            Ok(()) => Status::Ok,
+            Err(refusal) => refusal.report(problem),
         }
     }
 }
@@ -87,7 +99,7 @@ unsafe extern "C" fn mcp_memory(config: *const Config) -> usize {
         size_of_part::<service::PromptArgument<'static>>(config.prompt_arguments),
         size_of_part::<u8>(config.subscriptions),
     ];
-    parts.iter().fold(0, |sum: usize, part| sum.saturating_add(*part))
+    size_of_parts(&parts)
 }
 
 #[unsafe(no_mangle)]
@@ -164,13 +176,7 @@ unsafe extern "C" fn mcp_offer_resources(
     problem: *mut Problem,
 ) -> Status {
     // SAFETY: the table lives as long as the server.
-    unsafe {
-        let offered = idle(server).map_err(|status| Refusal::new(status, BUSY));
-        match offered.and_then(|server| offer_resources(server, table, len)) {
-            Ok(()) => Status::Ok,
-            Err(refusal) => refusal.report(problem),
-        }
-    }
+    unsafe { offering(server, problem, |server| offer_resources(server, table, len)) }
 }
 
 /// # Safety
@@ -212,13 +218,7 @@ unsafe extern "C" fn mcp_offer_prompts(
     problem: *mut Problem,
 ) -> Status {
     // SAFETY: the table lives as long as the server.
-    unsafe {
-        let offered = idle(server).map_err(|status| Refusal::new(status, BUSY));
-        match offered.and_then(|server| offer_prompts(server, table, len)) {
-            Ok(()) => Status::Ok,
-            Err(refusal) => refusal.report(problem),
-        }
-    }
+    unsafe { offering(server, problem, |server| offer_prompts(server, table, len)) }
 }
 
 /// # Safety
