@@ -222,6 +222,12 @@ impl Method {
         matches!(self, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList)
     }
 
+    /// Returns whether a server answers it without the application.
+    pub(crate) const fn is_answered_by_server(self) -> bool {
+        use Method::{Discover, Initialize, Listen, Ping, SetLevel, Subscribe, Unsubscribe};
+        matches!(self, Initialize | Discover | Ping | SetLevel | Subscribe | Unsubscribe | Listen)
+    }
+
     /// Returns whether the era has the method.
     #[must_use]
     pub fn is_of(self, era: Era) -> bool {

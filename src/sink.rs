@@ -48,6 +48,8 @@ pub trait Sink {
 pub enum MessageHead<'h> {
     /// A result.
     Result,
+    /// The result of a tool with `isError`.
+    ToolError,
     /// A result that goes out in windows: it is larger than the sink, or its length is unknown.
     Streamed,
     /// An error response with its JSON-RPC code.
@@ -135,8 +137,9 @@ impl Mark {
 
 /// A sink with framing: whole messages, one after the other.
 ///
-/// The engine calls `begin`, any number of `put`, then `end`. It calls `roll_back` only after [`FullError`], and
-/// only with a mark of the current message. A sink that never returns `FullError` never gets that call.
+/// The engine calls `begin`, any number of `put`, then `end`. It calls `roll_back` only after [`FullError`], or where a
+/// [layer](crate::service::Layer) drops a notification, and only with a mark of the current message. A sink that never returns
+/// `FullError`, of a service without layers, never gets that call.
 ///
 /// A reply larger than the sink goes through it in windows. During that time the sink is *held*: `begin`
 /// returns [`FullError::Now`], and other writers wait as they do for a full sink.

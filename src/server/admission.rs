@@ -119,6 +119,14 @@ impl Server<'_> {
         Some(event)
     }
 
+    /// Returns the terms of a request that the server answers itself; `None` if it refuses it.
+    pub(crate) fn own_terms(&self, context: &ServerOptions<'_>, request: &IncomingRequest<'_>) -> Option<Negotiated> {
+        let mut why = RpcError::NONE;
+        let mut terms = self.terms(context, request, &mut why)?;
+        self.check(context, request, &mut terms, &mut why)?;
+        (request.id.as_bytes().len() <= super::ID_MAX).then_some(terms)
+    }
+
     /// Returns the revision that a request is served under.
     fn terms<'a>(
         &self,

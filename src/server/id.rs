@@ -60,6 +60,12 @@ impl ServerId {
     pub(crate) const NONE: ServerId = ServerId(NonZeroU32::MAX);
 }
 
+/// The number of a connection, a session or a single POST. A request id and a progress token are unique in one scope
+/// only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Scope(pub u32);
+
 /// Makes the tokens of one server. From the lowest bit on, a token has a number that no other server has (32 bits), the index of
 /// the slot (16), and a count (16). When the count begins anew, there is a new number.
 pub(crate) struct Tokens {

@@ -1,6 +1,6 @@
 //! Requests in flight: a table of slots, the tokens for them, and the state of each request.
 
-use super::id::RequestToken;
+use super::id::{RequestToken, Scope};
 use super::request::{IncomingRequest, Negotiated};
 use super::streamed_reply::{StreamedReply, WINDOWS};
 use super::{Caching, Millis, RespondError, RpcError, Server, respond_failure};
@@ -23,12 +23,6 @@ pub const ID_MAX: usize = if cfg!(feature = "alloc") { 130 } else { 66 };
 /// The error for a request without a free slot.
 pub(crate) const OVERLOADED: RpcError<'static> =
     RpcError::internal("Overloaded: too many requests in flight").refusing();
-
-/// The number of a connection, a session or a single POST. A request id and a progress token are unique in one scope
-/// only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Scope(pub u32);
 
 /// The text of an id or of a progress token.
 pub(crate) type IdText = FixedText<ID_MAX>;
@@ -171,6 +165,11 @@ impl RequestSlot {
         progress_token: IdText::EMPTY,
         progress: 0,
     };
+
+    /// Returns the token of its request.
+    pub(crate) const fn token(&self) -> Option<RequestToken> {
+        self.token
+    }
 
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.state, RequestState::Free)

@@ -9,6 +9,7 @@
 //! sets the time, with [`set_now`](Server::set_now).
 
 mod admission;
+pub(crate) mod around;
 pub(crate) mod ask;
 mod batch;
 mod id;
@@ -23,11 +24,11 @@ mod subscriptions;
 pub(crate) mod topics;
 
 pub use batch::BatchOut;
-pub use id::{RequestToken, ServerId};
+pub use id::{RequestToken, Scope, ServerId};
 #[cfg(feature = "ask")]
 pub(crate) use in_flight::Ended;
 pub(crate) use in_flight::{ASKS, IdText, OVERLOADED, is_complete};
-pub use in_flight::{ID_MAX, RequestSlot, Scope};
+pub use in_flight::{ID_MAX, RequestSlot};
 #[cfg(feature = "alloc")]
 pub use notify::OwnedServerChange;
 pub use notify::{NotifyStatus, Progress, ProgressValue, PullStatus, ServerChange};
@@ -48,6 +49,7 @@ pub(crate) use crate::error::respond as respond_failure;
 pub use crate::error::{RpcError, write_error};
 pub use crate::time::Millis;
 
+use self::around::SentNotification;
 use self::subscriptions::{NewsWriter, Quota, RecordChange, SubscriptionVtable, WRITE_ALL, WRITE_LISTS};
 use crate::json::{ParseError, Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
@@ -485,6 +487,11 @@ impl Server<'_> {
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Returns a notification to the client of now, without its method.
+    pub(crate) const fn sends(&self) -> SentNotification<'static> {
+        SentNotification { method: "", server: self.id(), scope: self.scope, now: self.now }
     }
 
     /// Sets the scopes that the user behind the next messages has granted, one bit each in an order of the application's, for

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::around::watched;
 use super::topics::{NO_NEWS, TopicNewsRef};
 use super::{RequestSlot, RequestToken, Server, ServerInfo};
 use crate::json::{Raw, object::Object};
@@ -340,10 +341,7 @@ impl Server<'_> {
         message: fmt::Arguments<'_>,
         out: &mut dyn Out,
     ) -> NotifyStatus {
-        match self.least_logged(about, token) {
-            Ok(least) => notify_log(least, level, logger, &mut |params| params.shown("data", &message), 0, out),
-            Err(status) => status,
-        }
+        self.tell_log(about, token, level, logger, &mut |params| params.shown("data", &message), out)
     }
 
     /// Does the same as [`log`](Server::log) with any JSON as `data`.
@@ -356,10 +354,24 @@ impl Server<'_> {
         data: Raw<'_>,
         out: &mut dyn Out,
     ) -> NotifyStatus {
-        match self.least_logged(about, token) {
-            Ok(least) => notify_log(least, level, logger, &mut |params| params.raw("data", data), 0, out),
-            Err(status) => status,
-        }
+        self.tell_log(about, token, level, logger, &mut |params| params.raw("data", data), out)
+    }
+
+    fn tell_log(
+        &self,
+        about: &ServerInfo<'_>,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        logger: Option<&str>,
+        data: &mut dyn FnMut(&mut Object<'_, '_>),
+        out: &mut dyn Out,
+    ) -> NotifyStatus {
+        let least = match self.least_logged(about, token) {
+            Ok(least) => least,
+            Err(status) => return status,
+        };
+        let told = watched(about.around, self.sends(), out, |out| notify_log(least, level, logger, data, 0, out));
+        told.unwrap_or(NotifyStatus::Stale)
     }
 
     /// Returns the least level of the log messages that the client wants; `None` if it wants none.

@@ -1,6 +1,7 @@
 //! The description of a server: name, capabilities, instructions, and the revisions that it serves. Beside it, what the
 //! transport and the application add for each message: [`ServerOptions`].
 
+use super::around::Around;
 use super::request::{IncomingRequest, Negotiated};
 use super::topics::{ListenTopicsRef, NO_TOPICS};
 use super::{RpcError, Server, ServerEvent};
@@ -80,6 +81,8 @@ pub struct ServerInfo<'t> {
     /// The extensions of the tables of a service.
     #[cfg(feature = "extensions")]
     pub(crate) declared: Option<&'t (dyn DeclareExtensions + Sync)>,
+    /// The layers of a service.
+    pub(crate) around: Option<&'t dyn Around>,
     pub(crate) caching: Caching,
     pub(crate) revisions: Revisions,
     /// The functions of each era, if the server has a revision of it.
@@ -120,6 +123,7 @@ impl<'t> ServerInfo<'t> {
             extensions: None,
             #[cfg(feature = "extensions")]
             declared: None,
+            around: None,
             caching: Caching::NONE,
             revisions: Revisions::ALL,
             legacy: Some(&Legacy::VTABLE),

@@ -8,6 +8,7 @@
 //!    one notification.
 //! 2. [`pull`](Server::pull) writes a notification for each marked record, as far as the sink has room.
 
+use super::around::watched;
 use super::notify::{PullStatus, ServerChange};
 use super::request::{IncomingRequest, object};
 use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
@@ -133,10 +134,16 @@ pub(crate) type NewsWriter =
     fn(&mut Server<'_>, &ServerInfo<'_>, TopicNewsRef<'_>, &mut dyn Out) -> Result<PullStatus, FullError>;
 
 /// The writer of a server with memory for subscriptions.
-pub(crate) const WRITE_ALL: NewsWriter = |server, about, topics, out| server.write_changes(about, topics, out);
+pub(crate) const WRITE_ALL: NewsWriter = |server, about, topics, out| {
+    let from = server.sends();
+    watched(about.around, from, out, |out| server.write_changes(about, topics, out)).unwrap_or(Ok(PullStatus::Idle))
+};
 /// The writer of a server without such memory.
-pub(crate) const WRITE_LISTS: NewsWriter =
-    |server, about, _, out| server.write_list_changes(about, out).map(|()| PullStatus::Idle);
+pub(crate) const WRITE_LISTS: NewsWriter = |server, about, _, out| {
+    let from = server.sends();
+    let written = watched(about.around, from, out, |out| server.write_list_changes(about, out));
+    written.unwrap_or(Ok(())).map(|()| PullStatus::Idle)
+};
 
 impl Server<'_> {
     /// Publishes a change: [`pull`](Server::pull) writes the notifications. This only sets marks: it cannot fail, and

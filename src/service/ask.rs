@@ -198,7 +198,7 @@ impl<'a> RequestContext<'a> {
             if let Some(sealed) = sealed {
                 write_base64(result.key("requestState"), sealed);
             }
-            end_result(result, about, slot.revision, extra)
+            end_result(result, about, slot, extra)
         })
         .map_err(ask_later)?;
         self.settle(Settled::Answered)

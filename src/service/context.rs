@@ -8,6 +8,7 @@ use crate::memory::records::{self, Keep};
 use crate::protocol::{ClientCapability, LoggingLevel, Method, ServerCapability, code, meta};
 use crate::revision::Revision;
 use crate::rpc::{RequestMembers, begin};
+use crate::server::around::ResultMeta;
 use crate::server::notify::{least_level, notify_log, notify_progress};
 use crate::server::{
     AssociatedData, Caching, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Seal,
@@ -532,12 +533,21 @@ impl<'a> RequestContext<'a> {
 
     /// Writes a result; `members` writes its own members.
     pub(crate) fn write_result(&mut self, members: &mut dyn FnMut(&mut Object<'_, '_>, Revision)) -> HandlerResult {
+        self.write_result_as(MessageHead::Result, members)
+    }
+
+    /// Writes a result of this kind.
+    pub(crate) fn write_result_as(
+        &mut self,
+        head: MessageHead<'_>,
+        members: &mut dyn FnMut(&mut Object<'_, '_>, Revision),
+    ) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, MessageHead::Result, |out| {
+        whole(self.out, head, |out| {
             let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
             members(&mut result, slot.revision);
-            end_result(result, about, slot.revision, extra)
+            end_result(result, about, slot, extra)
         })?;
         self.settle(Settled::Answered)
     }
@@ -558,7 +568,9 @@ impl<'a> RequestContext<'a> {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         let modern = slot.revision.is_modern();
-        whole(self.out, MessageHead::Result, |out| {
+        let failed = slot.method == Method::ToolsCall && own.get("isError").and_then(|is| is.bool()) == Some(true);
+        let head = if failed { MessageHead::ToolError } else { MessageHead::Result };
+        whole(self.out, head, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
             match own.get("resultType").filter(|_| modern) {
                 Some(kind) => result.raw("resultType", kind),
@@ -573,7 +585,7 @@ impl<'a> RequestContext<'a> {
                 caching.or_of(own).write(&mut result);
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
-            end_result(result, about, slot.revision, meta.map(Extra::new).or(extra))
+            end_result(result, about, slot, meta.map(Extra::new).or(extra))
         })?;
         self.settle(Settled::Answered)
     }
@@ -627,7 +639,8 @@ pub(crate) fn write_words(
     words: &TextValue<'_>,
     is_error: bool,
 ) -> Result<(), FullError> {
-    whole(out, MessageHead::Result, |out| {
+    let head = if is_error { MessageHead::ToolError } else { MessageHead::Result };
+    whole(out, head, |out| {
         // In few pieces: in many it takes 8 % more instructions of a `tools/call`.
         let modern = slot.revision.is_modern();
         let head = match modern {
@@ -644,7 +657,7 @@ pub(crate) fn write_words(
             return out.put(ends.as_bytes());
         }
         out.put(tail.as_bytes());
-        end_result(Object::resume(out, false), about, slot.revision, extra)
+        end_result(Object::resume(out, false), about, slot, extra)
     })
 }
 
@@ -652,41 +665,47 @@ pub(crate) fn write_words(
 #[derive(Clone, Copy)]
 pub(crate) struct Extra<'a> {
     meta: Raw<'a>,
-    write: fn(Raw<'_>, &mut Object<'_, '_>, &ServerInfo<'_>, bool),
+    write: fn(Raw<'_>, &mut Object<'_, '_>, &ServerInfo<'_>, &RequestSlot, bool),
 }
 
 impl<'a> Extra<'a> {
+    /// The `_meta` of layers alone.
+    pub(crate) const LAYERS: Extra<'static> = Extra::new(Raw::constant("{}"));
+
     pub(crate) const fn new(meta: Raw<'a>) -> Self {
         Extra { meta, write: write_extra }
     }
 }
 
-fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &ServerInfo<'_>, signs: bool) {
-    // A result that is passed on from another server names that server; this one answers for itself.
-    let mut others = extra.members().filter(|(key, _)| !key.eq_str(meta::SERVER_INFO)).peekable();
-    if !signs && others.peek().is_none() {
-        return;
-    }
-    let mut object = Object::open(result.key("_meta"));
-    if signs {
+fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &ServerInfo<'_>, slot: &RequestSlot, signs: bool) {
+    let mut written = ResultMeta::new(result);
+    if signs && let Some(object) = written.object() {
         about.write_signature(object.key(meta::SERVER_INFO));
     }
-    others.for_each(|(key, value)| object.member(key, value));
-    object.close()
+    // A result that is passed on from another server names that server; this one answers for itself.
+    for (key, value) in extra.members().filter(|(key, _)| !key.eq_str(meta::SERVER_INFO)) {
+        if let Some(object) = written.object() {
+            object.member(key, value);
+        }
+    }
+    if let (Some(around), Some(token)) = (about.around, slot.token()) {
+        around.add_meta(token, &mut written);
+    }
+    written.close()
 }
 
 /// Ends a result: `_meta` and the closing braces.
 pub(crate) fn end_result(
     mut result: Object<'_, '_>,
     about: &ServerInfo<'_>,
-    revision: Revision,
+    slot: &RequestSlot,
     extra: Option<Extra<'_>>,
 ) {
-    let signs = revision.is_modern() && about.signs_results;
+    let signs = slot.revision.is_modern() && about.signs_results;
     match extra {
         None if signs => return about.sign(result),
         None => {}
-        Some(extra) => (extra.write)(extra.meta, &mut result, about, signs),
+        Some(extra) => (extra.write)(extra.meta, &mut result, about, slot, signs),
     }
     result.close_with(b"}}")
 }

@@ -8,7 +8,7 @@
 use core::cell::Cell;
 
 use super::caller::is_shown;
-use super::context::end_result;
+use super::context::{Extra, end_result};
 use super::dynamic::{Dynamic, DynamicLists};
 use super::list::{read_cursor, write_cursor};
 use super::router::{Dispatched, fail};
@@ -257,7 +257,7 @@ impl<S> Service<'_, S> {
         });
         self.note_pages(caller, slot.method, start > 0 || page.more);
         page.write_end(out);
-        self.end_list_for(caller, slot, Object::resume(out, false))
+        self.end_list_for(caller, slot, Object::resume(out, false), self.layers_meta())
     }
 
     /// Notes that a list depends on the caller of which a page does not show that it does: all pages have the same `cacheScope`.
@@ -274,12 +274,18 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the members after the entries and the cursor. A list that depends on the caller is private.
-    fn end_list_for(&self, caller: &ListCaller<'_>, slot: &RequestSlot, mut result: Object<'_, '_>) {
+    fn end_list_for(
+        &self,
+        caller: &ListCaller<'_>,
+        slot: &RequestSlot,
+        mut result: Object<'_, '_>,
+        extra: Option<Extra<'_>>,
+    ) {
         if slot.revision.is_modern() {
             let caching = self.about.caching;
             Caching { public: caching.public && !caller.asked.get(), ..caching }.write(&mut result);
         }
-        end_result(result, &self.about, slot.revision, None)
+        end_result(result, &self.about, slot, extra)
     }
 
     /// Sends as much of the reply as there is room for. Returns whether it is complete.
@@ -307,7 +313,7 @@ impl<S> Service<'_, S> {
         if large.piece == 2 && !large.send(out, &mut |out| page.write_end(out)) {
             return false;
         }
-        large.send(out, &mut |out| self.end_list_for(caller, slot, Object::resume(out, false)))
+        large.send(out, &mut |out| self.end_list_for(caller, slot, Object::resume(out, false), None))
     }
 
     /// Sends as many entries as there is room for. Returns whether these were all.

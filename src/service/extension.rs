@@ -582,7 +582,7 @@ impl<'a> RequestContext<'a> {
                 result.text("resultType", kind);
             }
             members(&mut result);
-            end_result(result, about, slot.revision, extra)
+            end_result(result, about, slot, extra)
         })?;
         self.settle(Settled::Answered)
     }

@@ -106,7 +106,8 @@ impl<S> Service<'_, S> {
             true => AskVia::Travels { responses: members.input_responses, keep: &mut draft, again: true },
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
-        let handling = RequestContext { params, members: &members, ask, principal, reserve, ..handling };
+        let result_meta = self.layers_meta();
+        let handling = RequestContext { params, members: &members, ask, principal, reserve, result_meta, ..handling };
         let mut ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;

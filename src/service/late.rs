@@ -207,6 +207,7 @@ impl<S> Service<'_, S> {
         };
         #[cfg(feature = "windows")]
         let handling = RequestContext { sourced, ..handling };
+        let handling = RequestContext { result_meta: self.layers_meta(), ..handling };
         let ran = run_handler!(self, out, handling, {
             let mut context = R::context(self, handling, request.about());
             let outcome = answer(state, &mut context);

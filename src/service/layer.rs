@@ -5,22 +5,32 @@
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
 
-use super::context::{HandlerError, HandlerRun, Receipt, RequestContext};
+use super::context::{Extra, HandlerError, HandlerFailure, HandlerRun, Receipt, RequestContext, Settled, write_words};
 use super::linked::HandlerInput;
 use super::router::{Dispatched, Hooks, NotificationContext};
 use super::scratch::Layout;
-use super::{Caller, MessageSource, Service, ToolAnnotations};
+use super::{Caller, MessageSource, ResultMeta, SentNotification, Service, ToolAnnotations};
+use crate::content::TextValue;
 use crate::json::{Raw, Text};
+use crate::memory::FixedText;
 use crate::protocol::Method;
-use crate::rpc::MessageShape;
-use crate::server::{IncomingRequest, MIN_ROOM, Millis, RequestToken, Server};
+use crate::rpc::{MessageShape, head};
+use crate::server::around::{Around, watched};
+use crate::server::{
+    IncomingRequest, MIN_ROOM, Millis, NotifyStatus, Progress, RequestToken, RpcError, Server, ServerOptions,
+};
 use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
 
-/// A layer around the handlers of a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request,
-/// refuse it, answer it, replace its `params`, and see its outcome; and read or drop a notification of the client.
+/// A layer around a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request, refuse it, answer it,
+/// replace its `params`, see its outcome and add to the `_meta` of its result; read or drop a notification of the client, and see
+/// or drop one of the server.
 ///
-/// Requests that the server answers itself (`initialize`, `server/discover`, `ping`, `logging/setLevel`, subscriptions) have no
-/// handler, and no layer. Replies go out while they are written: a layer sees the kind of an outcome, never its bytes.
+/// A request goes through the layers when the server has admitted it, also one that the server answers itself (`initialize`,
+/// `server/discover`, `ping`, `logging/setLevel`, subscriptions): it takes a slot for so long. One that is refused before, for
+/// its revision or its `_meta`, no layer gets.
+///
+/// Results go out while they are written; nothing gathers them. So a layer gets the kind of an outcome, not its bytes. It
+/// replaces the result of a request only by answering the request itself.
 ///
 /// ```
 /// use mcp_sansio::server::RpcError;
@@ -54,7 +64,8 @@ pub trait Layer<S>: Sync {
     }
 
     /// Gets the outcome of a request that [`request`](Layer::request) has got, at `now` on the caller's clock. A request that is
-    /// put off has two: [`Later`](Outcome::Later), then that of the late answer.
+    /// put off has two: [`Later`](Outcome::Later), then that of the late answer. The outcome of a `subscriptions/listen` is that of
+    /// its opening.
     fn outcome(&self, state: &mut S, token: RequestToken, outcome: Outcome, now: Millis) {
         let _ = (state, token, outcome, now);
     }
@@ -69,6 +80,25 @@ pub trait Layer<S>: Sync {
         now: Millis,
     ) -> bool {
         let _ = (state, notification, cancels, now);
+        true
+    }
+
+    /// Adds members to the `_meta` of the result of a request. Use names with a prefix of your own: a handler may have set
+    /// others. A handler may be running, so the state is not at hand. It may be called again for the same result.
+    ///
+    /// Not called for results that the server writes itself, nor for those that go out in windows, larger than the sink. The room
+    /// that is kept for a reply ([`Tool::reserve`](super::Tool::reserve)) has to do for these members too.
+    fn result_meta(&self, token: RequestToken, meta: &mut ResultMeta<'_, '_, '_>) {
+        let _ = (token, meta);
+    }
+
+    /// Gets a notification that the server sends, after it was written. If it returns `false`, it is taken back. A handler may be
+    /// running, so the state is not at hand. One that is taken back after all, because a reply needs its room, was seen too.
+    ///
+    /// Not called for those that the program sends by [`Server::progress`] and [`Server::elicitation_complete`], which know no
+    /// service: [`Service::progress`] does.
+    fn sends(&self, notification: &SentNotification<'_>) -> bool {
+        let _ = notification;
         true
     }
 }
@@ -152,10 +182,11 @@ impl<'h> DerefMut for LayerRequest<'h, '_> {
 }
 
 impl<'t, S> Service<'t, S> {
-    /// Sets the [layers](Layer) around all handlers. A request goes through them in this order, and its outcome in the reverse
+    /// Sets the [layers](Layer) around all messages. A request goes through them in this order, and its outcome in the reverse
     /// one. Default: none.
-    pub const fn layers(mut self, layers: &'t [&'t dyn Layer<S>]) -> Self {
+    pub const fn layers<const N: usize>(mut self, layers: &'t [&'t dyn Layer<S>; N]) -> Self {
         self.layers = layers;
+        self.about.around = Some(layers);
         self.hooks = Some(Hooks::LAYERED);
         self.dynamic.lists = Some(super::dynamic::DynamicLists::LINKED);
         self
@@ -169,15 +200,69 @@ impl<S> Hooks<S> {
         },
         watch: Some(|service, state, token, server, out, run| {
             let kind = Cell::new(None);
-            run(state, server, &mut Watch::new(out, &kind));
+            run(state, server, &mut Watch::new(out, service.layers, server.sends(), Some(&kind)));
             if let Some(outcome) = kind.get() {
                 service.leave_layers(state, token, outcome, server.now);
             }
         }),
+        meta: Some(Extra::LAYERS),
     };
 }
 
+impl<S: 'static, const N: usize> Around for [&dyn Layer<S>; N] {
+    fn watch(&self, from: SentNotification<'_>, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out)) {
+        run(&mut Watch::new(out, self, from, None));
+    }
+
+    fn add_meta(&self, token: RequestToken, meta: &mut ResultMeta<'_, '_, '_>) {
+        for layer in self {
+            layer.result_meta(token, meta);
+        }
+    }
+}
+
+/// The error for a layer that puts off what the server answers itself.
+const NOT_LATER: RpcError<'static> = RpcError::internal("A layer cannot put this request off");
+
 impl<S> Service<'_, S> {
+    /// Returns the writer of the `_meta` that layers add; `None` if there are no layers.
+    pub(crate) fn layers_meta(&self) -> Option<Extra<'static>> {
+        self.hooks?.meta
+    }
+
+    /// Writes the result for the error of a tool's handler, with the `_meta` of the layers.
+    pub(crate) fn refuse_with_meta(
+        &self,
+        token: RequestToken,
+        ran: HandlerRun,
+        server: &Server<'_>,
+        out: &mut dyn Out,
+    ) -> HandlerRun {
+        let slot = server.slot(token).filter(|slot| slot.method == Method::ToolsCall);
+        let (Err(HandlerFailure::ToolError(error)), Some(_), Some(slot)) = (ran.outcome, self.layers_meta(), slot)
+        else {
+            return ran;
+        };
+        let words = error.words.map(TextValue::from);
+        match write_words(out, &self.about, slot, self.layers_meta(), &TextValue::from(&words), true) {
+            Ok(()) => HandlerRun { outcome: Ok(Settled::Answered), ..ran },
+            Err(_) => ran,
+        }
+    }
+
+    /// Sends `notifications/progress` as [`Server::progress`] does; the layers see it.
+    pub fn progress(
+        &self,
+        token: RequestToken,
+        progress: Progress<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> NotifyStatus {
+        let from = server.sends();
+        let told = watched(self.about.around, from, out, |out| server.progress(token, progress, out));
+        told.unwrap_or(NotifyStatus::Stale)
+    }
+
     fn dispatch_layered(
         &self,
         origin: &MessageSource<'_>,
@@ -202,17 +287,54 @@ impl<S> Service<'_, S> {
                 return Ok(Dispatched::Handled);
             }
         }
+        let own = request.method().is_answered_by_server();
         let (kind, entered) = (Cell::new(None), Cell::new(None));
-        let mut watch = Watch::new(out, &kind);
-        let step = self.dispatch_message::<true>(Some(&entered), origin, state, request, server, &mut watch);
+        let mut watch = Watch::new(out, self.layers, server.sends(), Some(&kind));
+        let step = match own {
+            true => self.dispatch_own(&entered, origin, state, request, server, &mut watch),
+            false => self.dispatch_message::<true>(Some(&entered), origin, state, request, server, &mut watch),
+        };
         if let Some(token) = entered.get() {
             let outcome = match step {
                 Err(FullError::Now) => Outcome::Again,
-                _ => kind.get().unwrap_or(Outcome::Later),
+                // A listen that is acknowledged.
+                _ => kind.get().unwrap_or(if own { Outcome::Result } else { Outcome::Later }),
             };
             self.leave_layers(state, token, outcome, server.now);
         }
         step
+    }
+
+    /// Handles a request that the server answers itself. It is in a slot while the layers get it.
+    fn dispatch_own(
+        &self,
+        entered: &Cell<Option<RequestToken>>,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        request: &mut IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        let context = ServerOptions { checks: origin.checks, ..ServerOptions::new(&self.about) };
+        // One that is refused anyway, no layer gets.
+        if let Some(terms) = server.own_terms(&context, request) {
+            let mut why = RpcError::NONE;
+            let Some(token) = server.admit(request, &terms, &mut why) else {
+                return server.refuse(request, &why, out).map(|()| Dispatched::Handled);
+            };
+            let caller = Caller::new(origin, request.meta(), server);
+            let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out)?;
+            entered.set(Some(token));
+            if let Some(ran) = answered {
+                let outcome = match ran.outcome {
+                    Ok(Settled::Answered) | Err(_) => ran.outcome,
+                    Ok(_) => Err(HandlerFailure::Fail(NOT_LATER)),
+                };
+                return self.settle(state, token, HandlerRun { outcome, ..ran }, server, out);
+            }
+            server.forget(token);
+        }
+        (Hooks::BY_CALLER.dispatch)(self, origin, state, request, server, out)
     }
 
     /// Passes an admitted request through the layers. Returns what one of them has done with it.
@@ -279,7 +401,7 @@ impl<S> Service<'_, S> {
         server: &Server<'_>,
         out: &dyn Out,
     ) -> (usize, Option<ToolAnnotations>) {
-        if request.method().is_list() {
+        if request.method().is_list() || request.method().is_answered_by_server() {
             return (out.capacity(), None);
         }
         let input =
@@ -302,28 +424,41 @@ impl<S> Service<'_, S> {
     }
 }
 
-/// A sink that notes the kind of the reply that goes through it.
-struct Watch<'o> {
+/// The bytes before the `method` of a notification, as `rpc::begin_notification` writes them.
+const BEFORE_METHOD: &[u8] = head!(r#""method":""#);
+
+/// A sink that notes the kind of the reply that goes through it, and shows notifications to the layers.
+struct Watch<'o, S: 'static> {
     out: &'o mut dyn Out,
-    kind: &'o Cell<Option<Outcome>>,
-    /// The last piece was the key `isError`.
-    is_after_key: bool,
+    layers: &'o [&'o dyn Layer<S>],
+    from: SentNotification<'o>,
+    kind: Option<&'o Cell<Option<Outcome>>>,
+    /// The beginning of a notification that is written, and the mark before it.
+    notification: Option<(Mark, FixedText<{ BEFORE_METHOD.len() + 64 }>)>,
 }
 
-impl<'o> Watch<'o> {
-    fn new(out: &'o mut dyn Out, kind: &'o Cell<Option<Outcome>>) -> Self {
-        Watch { out, kind, is_after_key: false }
+impl<'o, S> Watch<'o, S> {
+    fn new(
+        out: &'o mut dyn Out,
+        layers: &'o [&'o dyn Layer<S>],
+        from: SentNotification<'o>,
+        kind: Option<&'o Cell<Option<Outcome>>>,
+    ) -> Self {
+        Watch { out, layers, from, kind, notification: None }
+    }
+
+    fn note(&self, kind: Option<Outcome>) {
+        if let Some(place) = self.kind {
+            place.set(kind);
+        }
     }
 }
 
-impl Sink for Watch<'_> {
+impl<S> Sink for Watch<'_, S> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        // As `context::write_words` and `Object::boolean` write them; no text has a quote without its escape.
-        let is_failed = self.is_after_key && bytes == b"true" || bytes.starts_with(b"\"}],\"isError\":true");
-        if is_failed && self.kind.get() == Some(Outcome::Result) {
-            self.kind.set(Some(Outcome::ToolError));
+        if let Some((_, beginning)) = &mut self.notification {
+            beginning.push(bytes);
         }
-        self.is_after_key = bytes.ends_with(b"\"isError\":") || self.is_after_key && bytes == b":";
         self.out.put(bytes)
     }
 
@@ -332,18 +467,30 @@ impl Sink for Watch<'_> {
     }
 }
 
-impl Out for Watch<'_> {
+impl<S> Out for Watch<'_, S> {
     fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
+        let mark = self.out.mark();
         self.out.begin(head)?;
+        self.notification = None;
         match head {
-            MessageHead::Result | MessageHead::Streamed => self.kind.set(Some(Outcome::Result)),
-            MessageHead::Error(code) | MessageHead::Refusal(code) => self.kind.set(Some(Outcome::Error(code))),
+            MessageHead::Notification => self.notification = Some((mark, FixedText::EMPTY)),
+            MessageHead::Result | MessageHead::Streamed => self.note(Some(Outcome::Result)),
+            MessageHead::ToolError => self.note(Some(Outcome::ToolError)),
+            MessageHead::Error(code) | MessageHead::Refusal(code) => self.note(Some(Outcome::Error(code))),
             _ => {}
         }
         Ok(())
     }
 
     fn end(&mut self) {
+        if let Some((mark, beginning)) = self.notification.take() {
+            let behind = beginning.as_str().get(BEFORE_METHOD.len()..).unwrap_or("");
+            let method = behind.split('"').next().unwrap_or("");
+            let notification = SentNotification { method, ..self.from };
+            if !self.layers.iter().all(|layer| layer.sends(&notification)) {
+                return self.out.roll_back(mark);
+            }
+        }
         self.out.end();
     }
 
@@ -352,7 +499,8 @@ impl Out for Watch<'_> {
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        self.kind.set(None);
+        self.note(None);
+        self.notification = None;
         self.out.roll_back(mark);
     }
 

@@ -126,7 +126,7 @@ impl<S> Service<'_, S> {
         if slot.revision.is_modern() {
             self.about.caching.write(&mut result);
         }
-        end_result(result, &self.about, slot.revision, None)
+        end_result(result, &self.about, slot, None)
     }
 
     /// Writes the whole reply.

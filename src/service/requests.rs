@@ -11,9 +11,9 @@ use crate::json::object::{Object, array};
 use crate::json::{JsonKind, Raw, Text};
 use crate::revision::Since;
 use crate::server::{Caching, RpcError};
-use crate::sink::Writer;
 #[cfg(feature = "serde")]
 use crate::sink::{FullError, Sink};
+use crate::sink::{MessageHead, Writer};
 
 /// The error of a [source](super::Tool::source) that cannot give the rest of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +302,8 @@ impl Call<'_> {
     }
 
     fn contents(&mut self, content: &[ContentBlock<'_>], is_error: bool) -> HandlerResult {
-        self.write_result(&mut |result, revision| {
+        let head = if is_error { MessageHead::ToolError } else { MessageHead::Result };
+        self.write_result_as(head, &mut |result, revision| {
             array(result.key("content"), content, |out, piece| piece.write_in(out, revision, false));
             result.boolean("isError", is_error)
         })

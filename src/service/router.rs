@@ -11,7 +11,7 @@
 
 use core::cell::Cell;
 
-use super::context::{AskVia, RequestContext, are_responses};
+use super::context::{AskVia, Extra, RequestContext, are_responses};
 use super::linked::{HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_REFERENCE, run_handler};
 use super::requests::Call;
 use super::requests::Completer;
@@ -64,6 +64,8 @@ pub(crate) struct Hooks<S: 'static> {
     pub(crate) dispatch: DispatchMessage<S>,
     /// Runs a function that may answer a request, and passes its outcome to the layers.
     pub(crate) watch: Option<WatchAnswer<S>>,
+    /// The writer of the `_meta` that layers add to a result.
+    pub(crate) meta: Option<Extra<'static>>,
 }
 
 impl<S> Hooks<S> {
@@ -72,6 +74,7 @@ impl<S> Hooks<S> {
             service.dispatch_message::<true>(None, origin, state, request, server, out)
         },
         watch: None,
+        meta: None,
     };
 }
 
@@ -243,8 +246,12 @@ impl<S> Service<'_, S> {
             true => AskVia::Travels { responses: input.members.input_responses, keep: asks, again: false },
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
-        let handling = RequestContext { ask, principal: origin.principal, reserve, ..handling };
+        let mut handling = RequestContext { ask, principal: origin.principal, reserve, ..handling };
+        if BY_CALLER {
+            handling.result_meta = self.layers_meta();
+        }
         let ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
+        let ran = if BY_CALLER { self.refuse_with_meta(token, ran, server, out) } else { ran };
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
     }

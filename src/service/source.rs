@@ -67,14 +67,14 @@ impl<S> Service<'_, S> {
         let mut result = Object::resume(out, false);
         if slot.method == Method::ToolsCall {
             result.boolean("isError", broken);
-            return end_result(result, &self.about, slot.revision, None);
+            return end_result(result, &self.about, slot, None);
         }
         if slot.revision.is_modern() {
             // No cache may keep a part of a content.
             let caching = if broken { Caching::NONE } else { self.caching_of(index) };
             caching.write(&mut result);
         }
-        end_result(result, &self.about, slot.revision, broken.then_some(Extra::new(INCOMPLETE)))
+        end_result(result, &self.about, slot, broken.then_some(Extra::new(INCOMPLETE)))
     }
 
     /// Returns the source of a tool, resource or template; `index` is that of its table.

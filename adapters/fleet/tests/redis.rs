@@ -44,7 +44,7 @@ impl LateTarget<()> for Server {
         Err(RespondError::Stale)
     }
     fn fail(&mut self, _: RequestToken, _: &RpcError<'_>) {}
-    fn progress(&mut self, _: RequestToken, _: Progress<'_>) {}
+    fn progress(&mut self, _: &Service<'_, ()>, _: RequestToken, _: Progress<'_>) {}
     fn log(&mut self, _: &Service<'_, ()>, (): &mut (), _: Option<RequestToken>, _: LoggingLevel, _: &LogMessage) {}
     fn publish(&mut self, _: ServerChange<'_>) {
         panic!("it would be told again");

@@ -424,7 +424,7 @@ impl<S: 'static> LateReceiver<S> {
             match message {
                 LateMessage::Progress { token, mut progress, message } => {
                     progress.message = message.as_deref();
-                    target.progress(token, progress);
+                    target.progress(service, token, progress);
                 }
                 LateMessage::Log { token, level, message } => target.log(service, state, token, level, &message),
                 LateMessage::Change(change) => target.publish(change.as_change()),
@@ -540,7 +540,7 @@ pub trait LateTarget<S: 'static> {
     fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>);
 
     /// Sends the progress of a request.
-    fn progress(&mut self, token: RequestToken, progress: Progress<'_>);
+    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>);
 
     /// Sends a log message, of a request or of none.
     fn log(
@@ -616,8 +616,9 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         let _ = server.fail(token, failure, out);
     }
 
-    fn progress(&mut self, token: RequestToken, progress: Progress<'_>) {
-        let _ = self.progress(token, progress);
+    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>) {
+        let (server, out) = self.parts();
+        let _ = service.progress(token, progress, server, out);
     }
 
     fn log(
@@ -673,8 +674,8 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         let _ = self.with_stream_of(token, |server, out| server.fail(token, failure, out));
     }
 
-    fn progress(&mut self, token: RequestToken, progress: Progress<'_>) {
-        let _ = self.progress(token, progress);
+    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>) {
+        let _ = self.with_stream_of(token, |server, out| service.progress(token, progress, server, out));
     }
 
     fn log(
@@ -835,7 +836,7 @@ mod tests {
             self.said.push(format!("failed {} {}", failure.code, failure.message));
         }
 
-        fn progress(&mut self, _: RequestToken, progress: Progress<'_>) {
+        fn progress(&mut self, _: &Service<'_, u32>, _: RequestToken, progress: Progress<'_>) {
             let Progress { done, total, message, .. } = progress;
             self.said.push(format!("progress {done:?} {total:?} {message:?}"));
         }

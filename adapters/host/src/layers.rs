@@ -37,7 +37,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
-use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt};
+use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentNotification};
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
 use crate::LateSender;
@@ -74,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A journal: a line of JSON for each request that a handler got, when it is answered, and for each notification of a client.
+/// A journal: a line of JSON for each request, when it is answered, and for each notification in both directions.
 ///
 /// ```text
 /// {"time":12,"who":"ann","method":"tools/call","name":"drain","outcome":"result","millis":3,"trace":"00-4bf9…-01"}
@@ -82,7 +82,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// `time` is that of the outcome on the server's clock, in milliseconds; `millis` the time since the request came. `who` is the
 /// principal, `name` the tool, prompt or URI, `trace` the `traceparent`; one that is absent is left out. `outcome` is `result`,
-/// `toolError` (a result with `isError`), `error` (with `code`), `cancelled` or `notified`. Arguments and results are not in it. A line
+/// `toolError` (a result with `isError`), `error` (with `code`), `cancelled`, `notified` (a notification of the client) or `sent` (one of
+/// the server). Arguments and results are not in it. A line
 /// that cannot be written is lost.
 pub struct Journal<W> {
     out: Mutex<W>,
@@ -182,12 +183,18 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
         self.write(&Entry { who, method, name: None, trace: None }, "notified", None, (now, now));
         true
     }
+
+    fn sends(&self, sent: &SentNotification<'_>) -> bool {
+        let entry = Entry { who: None, method: sent.method.to_owned(), name: None, trace: None };
+        self.write(&entry, "sent", None, (sent.now, sent.now));
+        true
+    }
 }
 
 /// A switch that allows only tools with `readOnlyHint`. Calls of other tools get a result with `isError`. It is on at the start.
 ///
-/// The hint is the word of the tool's author: it is no protection from a tool that is wrong about itself. Resources and
-/// prompts only read; methods of extensions pass.
+/// The hint is the word of the tool's author: it is no protection from a tool that is wrong about itself. Resources, prompts and
+/// subscriptions only read; methods of extensions pass.
 #[derive(Debug)]
 pub struct ReadOnly(AtomicBool);
 
@@ -222,7 +229,7 @@ impl<S> Layer<S> for ReadOnly {
 }
 
 /// A limit of requests in a time: a share for each principal, and a total. Callers without a principal have one share together.
-/// Beyond it a request is refused with error -32603, before its handler runs.
+/// Beyond it a request is refused with error -32603, before its handler runs. Each counts, also `initialize` and `ping`.
 ///
 /// The time begins with the first request, and anew with the first one after its end.
 #[derive(Debug)]
@@ -336,7 +343,7 @@ impl<S: 'static> Layer<S> for Timeout<S> {
     }
 }
 
-/// A span for each request that a handler gets, until it is answered, with the names of
+/// A span for each request, until it is answered, with the names of
 /// [OpenTelemetry's conventions for MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp). Needs the feature `tracing`.
 ///
 /// A bridge to OpenTelemetry takes the name from `otel.name` and the parent from `traceparent`. Events of a handler are not in the
@@ -422,5 +429,21 @@ impl<S> Layer<S> for Spans {
     fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
         cancels.map(|token| self.0.remove(token));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_request_is_forgotten() {
+        let open = Open::new();
+        let token = |number: usize| RequestToken::from_bits(number as u64 + 1);
+        for number in 0..REMEMBERED + 2 {
+            open.add(token(number), number as Millis, ());
+        }
+        let there = [0, 1, 2, REMEMBERED + 1].map(|number| open.remove(token(number)).is_some());
+        assert_eq!((there, lock(&open.0).len()), ([false, false, true, true], REMEMBERED - 2));
     }
 }

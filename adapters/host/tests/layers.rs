@@ -53,6 +53,28 @@ fn a_journal_has_a_line_for_each_outcome() {
 }
 
 #[test]
+fn a_journal_has_what_the_server_answers_and_sends() {
+    let journal = Journal::new(Vec::new());
+    let layers: [&dyn Layer<State>; 1] = [&journal];
+    let service = Service::new("test", "1").tools(&TOOLS).layers(&layers);
+    let service = service.feature(mcp_sansio::protocol::ServerCapability::ToolsChanged);
+    let mut talk = Conversation::new(&service, None);
+    talk.open(Revision::V2025_11_25);
+    talk.publish(mcp_sansio::server::ServerChange::Tools);
+    talk.request("ping", &serde_json::json!({}));
+    let told: Vec<_> =
+        lines(&journal).iter().map(|line| format!("{} {}", line["method"], line["outcome"]).replace('"', "")).collect();
+    for line in [
+        "initialize result",
+        "notifications/initialized notified",
+        "ping result",
+        "notifications/tools/list_changed sent",
+    ] {
+        assert!(told.iter().any(|told| told == line), "{line}: {told:?}");
+    }
+}
+
+#[test]
 fn a_switch_lets_only_pass_what_reads() {
     let reads = ReadOnly::new();
     let layers: [&dyn Layer<State>; 1] = [&reads];
@@ -74,6 +96,7 @@ fn a_limit_of_requests_has_an_end() {
         let service = Service::new("test", "1").tools(&TOOLS).layers(&layers);
         let mut talk = Conversation::new(&service, None);
         talk.open(Revision::V2025_11_25);
+        talk.wait(1_000);
         // `Conversation::call` would list the tools too.
         let call = serde_json::json!({"name": "show", "arguments": {}});
         for round in 0..2 {

@@ -4,7 +4,7 @@ use super::{Argument, Arguments, Limit, TypeSchema};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::{Method, code};
 use crate::service::context::{HandlerError, HandlerFailure, RequestContext, ToolError};
-use crate::sink::Writer;
+use crate::sink::{MessageHead, Writer};
 
 /// A step of the path to a value.
 #[derive(Clone, Copy, Debug)]
@@ -505,7 +505,7 @@ impl<'a> RequestContext<'a> {
             return WRONG;
         }
         // The result that is written counts, not the error that is returned.
-        let written = self.write_result(&mut |result, _| {
+        let written = self.write_result_as(MessageHead::ToolError, &mut |result, _| {
             let out = result.key("content");
             put(out, "[{\"type\":\"text\",\"text\":\"");
             reader.explain(what, out);

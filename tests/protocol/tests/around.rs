@@ -2,13 +2,17 @@
 mod common;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{MODERN, REVISIONS, Value, call, initialize, is_modern, json, notify, parse, request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::server::{MessageLimits, Millis, RequestToken, RpcError, Server};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
+use mcp_sansio::server::{
+    MessageLimits, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Server, ServerChange,
+};
 use mcp_sansio::service::{
     Call, Dispatched, HandlerError, HandlerResult, Layer, LayerRequest, MessageSource, NotificationContext, Outcome,
-    Receipt, Resource, Service, Tool, ToolAnnotations, Visibility,
+    Receipt, Resource, ResultMeta, SentNotification, Service, Tool, ToolAnnotations, Visibility,
 };
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
@@ -99,6 +103,7 @@ impl Line {
         );
         if !is_modern(revision) {
             line.say(&initialize(revision, json!({})));
+            line.2.take();
         }
         line
     }
@@ -116,7 +121,6 @@ impl Line {
 fn the_order_of_the_way_in_and_out() {
     for revision in REVISIONS {
         let mut line = Line::new(revision);
-        assert_eq!(line.2.take(), [""; 0], "the server answers initialize itself");
         line.0.set_now(7);
         let answer = line.say(&call(revision, 1, "echo", json!({"do": "it"})));
         assert_eq!(answer["result"]["content"][0]["text"], "\"it\"", "{answer}");
@@ -223,4 +227,208 @@ fn a_full_sink_repeats_no_layer() {
         }
     }
     assert_eq!(*shared.0.lock().unwrap(), (40, 40));
+}
+
+/// A layer that notes all that it gets, refuses the method `0`, marks results and drops log messages.
+#[derive(Default)]
+struct Guard {
+    refuses: Mutex<&'static str>,
+    seen: Mutex<Vec<String>>,
+    marked: AtomicU64,
+}
+
+impl Guard {
+    fn note(&self, text: String) {
+        self.seen.lock().unwrap().push(text);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+impl Layer<Seen> for Guard {
+    fn request(&self, _: &mut Seen, request: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
+        self.note(request.method().to_string());
+        let refused = *self.refuses.lock().unwrap();
+        match () {
+            () if request.method().eq_str(refused) => Err(RpcError::new(-31000, "Not now").into()),
+            () if refused == "later" => request.later().1.map(Some),
+            () => Ok(None),
+        }
+    }
+
+    fn outcome(&self, _: &mut Seen, _: RequestToken, outcome: Outcome, _: Millis) {
+        self.note(format!("{outcome:?}"));
+    }
+
+    fn result_meta(&self, _: RequestToken, meta: &mut ResultMeta<'_, '_, '_>) {
+        let number = self.marked.fetch_add(1, Ordering::Relaxed);
+        if let Some(object) = meta.object().filter(|_| number != 3) {
+            object.number("test/number", number);
+        }
+    }
+
+    fn sends(&self, notification: &SentNotification<'_>) -> bool {
+        self.note(format!("sends {} at {}", notification.method, notification.now));
+        notification.method != "notifications/message"
+    }
+}
+
+static SPEAKERS: [Tool<Seen>; 4] = [
+    Tool::new("speak", "Speaks", |_, call| {
+        call.progress(Progress::new(1));
+        assert_ne!(call.log(LoggingLevel::Error, "hello"), NotifyStatus::NoRoom);
+        call.set_meta(Raw::constant(r#"{"own":1}"#));
+        call.text("spoken")
+    }),
+    Tool::new("refuse", "Refuses", |_, _| Err("refused".into())),
+    Tool::new("raw", "Passes an error on", |_, call| {
+        call.result(Raw::constant(r#"{"content":[],"isError":true,"_meta":{"own":2}}"#))
+    }),
+    Tool::new("later", "Answers later", |seen, call| {
+        let (token, done) = call.later();
+        seen.waiting = Some(token);
+        done
+    }),
+];
+
+/// Runs a test with a service that the guard stands around; a function of it says a message and returns the lines of the answer.
+fn guarded(test: &mut dyn FnMut(&Guard, &Service<'_, Seen>, &mut Server<'static>)) {
+    let guard = Guard::default();
+    let layers: [&dyn Layer<Seen>; 1] = [&guard];
+    let service = Service::new("site", "1").tools(&SPEAKERS).resources(&RESOURCES).layers(&layers);
+    let service = service.feature(ServerCapability::Subscribe).feature(ServerCapability::ToolsChanged);
+    let service = service.feature(ServerCapability::Logging);
+    test(&guard, &service, &mut Server::growing(MessageLimits::default()));
+}
+
+fn said(service: &Service<'_, Seen>, server: &mut Server<'_>, seen: &mut Seen, message: &str) -> Vec<Value> {
+    let mut out = LineSink::new(Vec::new());
+    let _ = service.dispatch(seen, message.as_bytes(), server, &mut out).unwrap();
+    core::str::from_utf8(out.pending()).unwrap().lines().map(parse).collect()
+}
+
+#[test]
+fn requests_that_the_server_answers_itself() {
+    for revision in REVISIONS {
+        guarded(&mut |guard, service, server| {
+            let mut seen = Seen::default();
+            let mut say = |message: &str| said(service, server, &mut seen, message);
+            if is_modern(revision) {
+                say(&request(revision, 1, "server/discover", json!({})));
+                let filter = json!({"notifications": {"toolsListChanged": true}});
+                say(&request(revision, 2, "subscriptions/listen", filter));
+                let acknowledged = "sends notifications/subscriptions/acknowledged at 0";
+                assert_eq!(guard.take(), ["server/discover", "Result", "subscriptions/listen", acknowledged, "Result"]);
+                // Refused for its revision: no layer gets it.
+                say(
+                    r#"{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1999-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+                );
+                assert_eq!(guard.take(), [""; 0]);
+                return;
+            }
+            *guard.refuses.lock().unwrap() = "initialize";
+            let refused = say(&initialize(revision, json!({})));
+            assert_eq!(
+                (&refused[0]["error"]["code"], guard.take()),
+                (&json!(-31000), vec!["initialize".into(), "Error(-31000)".into()])
+            );
+            // It is not open.
+            assert_eq!(say(&request(revision, 1, "tools/list", json!({})))[0]["error"]["code"], -32602);
+            *guard.refuses.lock().unwrap() = "";
+            assert!(say(&initialize(revision, json!({})))[0]["result"]["serverInfo"].is_object());
+            assert_eq!(guard.take(), ["initialize", "Result"]);
+            say(&request(revision, 2, "ping", json!({})));
+            say(&request(revision, 3, "resources/subscribe", json!({"uri": "x://it"})));
+            say(&request(revision, 4, "resources/subscribe", json!({"uri": "x://none"})));
+            say(&request(revision, 5, "logging/setLevel", json!({"level": "error"})));
+            let unknown = if revision < "2026" { "Error(-32002)" } else { "Error(-32602)" };
+            let subscribed = ["resources/subscribe", "Result", "resources/subscribe", unknown];
+            assert_eq!(guard.take(), [&["ping", "Result"], &subscribed[..], &["logging/setLevel", "Result"]].concat());
+            *guard.refuses.lock().unwrap() = "later";
+            assert_eq!(say(&request(revision, 6, "ping", json!({})))[0]["error"]["code"], -32603);
+            assert_eq!(server.in_flight(), 0);
+        });
+    }
+}
+
+#[test]
+fn notifications_of_the_server_are_seen_and_dropped() {
+    for revision in REVISIONS {
+        guarded(&mut |guard, service, server| {
+            let mut seen = Seen::default();
+            if !is_modern(revision) {
+                said(service, server, &mut seen, &initialize(revision, json!({})));
+                said(service, server, &mut seen, &notify("notifications/initialized", json!({})));
+            }
+            guard.take();
+            server.set_now(5);
+            let meta = json!({"progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"});
+            let call = |name: &str| request(revision, 1, "tools/call", json!({"name": name, "_meta": meta}));
+            let answer = said(service, server, &mut seen, &call("speak"));
+            let methods: Vec<_> = answer.iter().map(|line| line["method"].as_str()).collect();
+            assert_eq!(methods, [Some("notifications/progress"), None], "the log message is dropped: {answer:?}");
+            let sent = ["sends notifications/progress at 5", "sends notifications/message at 5"];
+            assert_eq!(guard.take()[1..3], sent);
+            said(service, server, &mut seen, &call("later"));
+            let (token, mut out) = (seen.waiting.unwrap(), LineSink::new(Vec::new()));
+            service.progress(token, Progress::new(1), server, &mut out);
+            server.log(service.about(), Some(token), LoggingLevel::Error, None, format_args!("late"), &mut out);
+            assert_eq!((guard.take()[2..].to_vec(), out.pending().len() > 30), (sent.map(String::from).to_vec(), true));
+            let before = out.pending().len();
+            if !is_modern(revision) {
+                server.publish(ServerChange::Tools);
+                let _ = service.pull(&seen, server, &mut out);
+                assert_eq!(guard.take(), ["sends notifications/tools/list_changed at 5"]);
+                assert!(out.pending().len() > before);
+            }
+        });
+    }
+}
+
+#[test]
+fn layers_add_to_the_meta_of_a_result() {
+    for revision in REVISIONS {
+        guarded(&mut |_, service, server| {
+            let mut seen = Seen::default();
+            if !is_modern(revision) {
+                said(service, server, &mut seen, &initialize(revision, json!({})));
+            }
+            let mut meta = |id: i32, name: &str| {
+                let answer = said(service, server, &mut seen, &call(revision, id, name, json!({})));
+                let mut meta = answer.last().map_or(Value::Null, |line| line["result"]["_meta"].clone());
+                if let (true, Some(meta)) = (is_modern(revision), meta.as_object_mut()) {
+                    assert!(meta.remove("io.modelcontextprotocol/serverInfo").is_some());
+                }
+                meta
+            };
+            assert_eq!(meta(1, "speak"), json!({"own": 1, "test/number": 0}));
+            assert_eq!(meta(2, "refuse"), json!({"test/number": 1}));
+            assert_eq!(meta(3, "raw"), json!({"own": 2, "test/number": 2}));
+            meta(4, "later");
+            let mut out = LineSink::new(Vec::new());
+            let _ = service
+                .answer(&mut Seen::default(), seen.waiting.unwrap(), server, &mut out, |_, call| call.text("x"))
+                .unwrap();
+            assert!(!core::str::from_utf8(out.pending()).unwrap().contains("test/number"), "the fourth has none");
+            let list = said(service, server, &mut seen, &request(revision, 5, "tools/list", json!({})));
+            assert_eq!(list[0]["result"]["_meta"]["test/number"], 4);
+        });
+    }
+}
+
+#[test]
+fn without_a_slot_what_the_server_answers_itself_is_refused() {
+    guarded(&mut |guard, service, _| {
+        let (mut slots, mut seen) = ([RequestSlot::FREE; 1], Seen::default());
+        let mut server = Server::new(&mut slots);
+        let mut say = |message: &str| said(service, &mut server, &mut seen, message);
+        say(&call(MODERN, 1, "later", json!({})));
+        guard.take();
+        let refused = say(&request(MODERN, 2, "server/discover", json!({})));
+        assert_eq!((&refused[0]["error"]["code"], guard.take()), (&json!(-32603), vec![]));
+        say(&notify("notifications/cancelled", json!({"requestId": 1})));
+        assert!(say(&request(MODERN, 3, "server/discover", json!({})))[0]["result"].is_object());
+    });
 }

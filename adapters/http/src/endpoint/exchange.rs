@@ -159,10 +159,18 @@ impl Out for Exchange<'_, '_, '_> {
         match (self.mode, head) {
             // The later answers of a batch follow as events.
             (Mode::Undecided, MessageHead::Batch) if self.stream.is_some() => self.begin_event(head),
-            (Mode::Undecided, MessageHead::Result) if self.prefers_stream && self.begin_event(head).is_ok() => Ok(()),
+            (Mode::Undecided, MessageHead::Result | MessageHead::ToolError)
+                if self.prefers_stream && self.begin_event(head).is_ok() =>
+            {
+                Ok(())
+            }
             (
                 Mode::Undecided,
-                MessageHead::Result | MessageHead::Error(_) | MessageHead::Refusal(_) | MessageHead::Batch,
+                MessageHead::Result
+                | MessageHead::ToolError
+                | MessageHead::Error(_)
+                | MessageHead::Refusal(_)
+                | MessageHead::Batch,
             ) => {
                 self.body.begin(head)?;
                 let failed = matches!(head, MessageHead::Error(code::INTERNAL));
