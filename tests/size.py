@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21310,
-    "code lines, http": 11926,
-    "code lines, published": 57916,
-    "public functions": 1962,
-    "public types": 431,
+    "code lines, core": 21549,
+    "code lines, http": 11934,
+    "code lines, published": 58169,
+    "public functions": 1964,
+    "public types": 433,
     "feature entries": 47,
     "cfgs": 648,
-    "tracked files": 2242,
-    "words for users": 28790,
+    "tracked files": 2243,
+    "words for users": 29006,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
