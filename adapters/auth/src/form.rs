@@ -96,7 +96,7 @@ pub fn decode(text: &str) -> Option<alloc::string::String> {
 #[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
-    use crate::buffer::Buffer;
+    use crate::client::buffer::Buffer;
 
     #[test]
     fn everything_is_read_as_it_was_written() {

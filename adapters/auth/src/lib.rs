@@ -60,48 +60,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(feature = "client")]
-mod buffer;
 pub mod challenge;
 #[cfg(feature = "client")]
-pub mod config;
-#[cfg(feature = "client")]
-mod demand;
+mod client;
 pub mod dpop;
-#[cfg(feature = "client")]
-pub mod error;
-#[cfg(feature = "client")]
-pub mod flow;
 pub mod form;
 pub mod jose;
-#[cfg(feature = "client")]
-mod metadata;
 pub mod pkce;
-#[cfg(feature = "client")]
-mod registration;
-#[cfg(feature = "client")]
-mod requests;
 #[cfg(feature = "resource-server")]
 pub mod resource_server;
-#[cfg(feature = "client")]
-mod state;
-#[cfg(feature = "client")]
-pub mod steps;
-#[cfg(feature = "client")]
-pub mod store;
 mod time;
 pub mod url;
 
 #[cfg(feature = "client")]
-pub use config::{AuthorizationConfig, GrantType, RegisteredClient};
-#[cfg(feature = "client")]
-pub use error::{AuthorizationError, FetchFailure};
-#[cfg(feature = "client")]
-pub use flow::Authorization;
-#[cfg(feature = "client")]
-pub use steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
-#[cfg(feature = "client")]
-pub use store::CredentialStore;
+pub use client::{
+    config::{self, AuthorizationConfig, GrantType, RegisteredClient},
+    error::{self, AuthorizationError, FetchFailure},
+    flow::{self, Authorization},
+    steps::{self, Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step},
+    store::{self, CredentialStore},
+};
 pub use time::UnixSeconds;
 
 /// The program of the README is a test too.

@@ -1,7 +1,5 @@
-//! URLs: which ones a client may use, and where metadata is found.
+//! URLs: which ones a client may use.
 
-#[cfg(feature = "client")]
-use alloc::string::String;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -168,30 +166,8 @@ pub fn is_resource_of(resource: &str, server: &str) -> bool {
 }
 
 /// Splits a target into its path and its query, which keeps its `?`.
-fn split_query(target: &str) -> (&str, &str) {
+pub(crate) fn split_query(target: &str) -> (&str, &str) {
     target.find('?').and_then(|at| target.split_at_checked(at)).unwrap_or((target, ""))
-}
-
-/// Returns scheme and authority, without a slash at the end.
-#[cfg(feature = "client")]
-pub(crate) fn origin(url: &Url<'_>) -> String {
-    alloc::format!("{}://{}", if url.is_secure() { "https" } else { "http" }, url.authority())
-}
-
-/// Returns the URL with `/.well-known/NAME` between host and path. A path that is only a slash is dropped; a query is
-/// kept.
-#[cfg(feature = "client")]
-pub(crate) fn inserted(url: &Url<'_>, name: &str) -> String {
-    let (path, query) = split_query(url.target());
-    let path = if path == "/" { "" } else { path };
-    alloc::format!("{}/.well-known/{name}{path}{query}", origin(url))
-}
-
-/// Returns the URL with `/.well-known/NAME` after its path, without its query.
-#[cfg(feature = "client")]
-pub(crate) fn appended(url: &Url<'_>, name: &str) -> String {
-    let (path, _) = split_query(url.target());
-    alloc::format!("{}{}/.well-known/{name}", origin(url), path.strip_suffix('/').unwrap_or(path))
 }
 
 #[cfg(test)]
@@ -301,17 +277,5 @@ mod tests {
         assert!(is_resource_of("https://h/mcp?t=1", "https://h/mcp?t=1"));
         assert!(is_resource_of("https://h/mcp", "https://h/mcp?t=1"));
         assert!(!is_resource_of("https://h/mcp?t=2", "https://h/mcp?t=1"));
-    }
-
-    #[cfg(feature = "client")]
-    #[test]
-    fn well_known_places() {
-        let at = |text: &'static str| Url::parse(text).unwrap();
-        assert_eq!(inserted(&at("https://h:1/a/b"), "x"), "https://h:1/.well-known/x/a/b");
-        assert_eq!(inserted(&at("https://h:1/a/b?c=/d"), "x"), "https://h:1/.well-known/x/a/b?c=/d");
-        assert_eq!(inserted(&at("https://h/"), "x"), "https://h/.well-known/x");
-        assert_eq!(inserted(&at("https://h"), "x"), "https://h/.well-known/x");
-        assert_eq!(appended(&at("http://[::1]:1/t/"), "x"), "http://[::1]:1/t/.well-known/x");
-        assert_eq!(appended(&at("https://h/t"), "x"), "https://h/t/.well-known/x");
     }
 }

@@ -8,11 +8,11 @@ use mcp_sansio::json::write;
 use mcp_sansio::sink::Sink;
 use mcp_sansio_http::client::Url;
 
-use crate::buffer::Buffer;
-use crate::config::{AuthMethod, AuthorizationConfig, RegisteredClient, Secret};
-use crate::error::{AuthorizationError, Document};
-use crate::metadata::{IntoSome, Members, ServerMetadata};
-use crate::store::Registration;
+use crate::client::buffer::Buffer;
+use crate::client::config::{AuthMethod, AuthorizationConfig, RegisteredClient, Secret};
+use crate::client::error::{AuthorizationError, Document};
+use crate::client::metadata::{IntoSome, Members, ServerMetadata};
+use crate::client::store::Registration;
 use crate::url::Reach;
 
 /// A client and the way in which it authenticates.

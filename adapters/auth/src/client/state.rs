@@ -3,12 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::config::Secret;
-use crate::demand::Demand;
-use crate::error::AuthorizationError;
-use crate::metadata::ServerMetadata;
+use crate::client::config::Secret;
+use crate::client::demand::Demand;
+use crate::client::error::AuthorizationError;
+use crate::client::metadata::ServerMetadata;
+use crate::client::registration::Client;
 use crate::pkce::CodeVerifier;
-use crate::registration::Client;
 use crate::time::UnixSeconds;
 
 /// The state of a flow. It is changed in `flow.rs` alone, see [`TRANSITIONS`].

@@ -8,8 +8,8 @@ use mcp_sansio::FullError;
 use mcp_sansio::json::{JsonKind, Raw, write};
 use mcp_sansio::sink::Sink;
 
-use crate::buffer::Buffer;
-use crate::config::{AuthMethod, Secret};
+use crate::client::buffer::Buffer;
+use crate::client::config::{AuthMethod, Secret};
 use crate::time::UnixSeconds;
 
 /// Registrations by issuer, and tokens by server, issuer and resource.

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio_http::client::Url;
 
-use crate::error::{AuthorizationError, Document, shown};
-use crate::url::{acceptable, appended, inserted, origin};
+use crate::client::error::{AuthorizationError, Document, shown};
+use crate::client::well_known::{appended, inserted, origin};
+use crate::url::acceptable;
 
 /// Most elements of a list that are read.
 const ELEMENTS: usize = 256;

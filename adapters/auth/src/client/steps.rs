@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::AuthorizationError;
+use crate::client::error::AuthorizationError;
 use crate::jose::Signer;
 use crate::time::UnixSeconds;
 

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 
 use crate::challenge::{ChallengeError, challenges};
-use crate::metadata::{is_scope_token, unite};
+use crate::client::metadata::{is_scope_token, unite};
 
 /// The parameters of the challenges `Bearer` and `DPoP` of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

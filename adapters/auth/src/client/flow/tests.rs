@@ -8,8 +8,8 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::buffer::Buffer;
-use crate::config::{AuthMethod, AuthorizationLimits, RegisteredClient};
+use crate::client::buffer::Buffer;
+use crate::client::config::{AuthMethod, AuthorizationLimits, RegisteredClient};
 use crate::form::{self, encode};
 
 const SERVER: &str = "https://h.example/mcp";
@@ -422,7 +422,7 @@ fn values_that_differ_are_shown() {
     let alike = other_issuer(ISSUER, "https://аs.example\u{202e}\u{7}").to_string();
     assert!(alike.contains(r"https://\u{430}s.example\u{202e}\u{7} in place"), "{alike}");
     let AuthorizationError::IssuerMismatch(long) = other_issuer(ISSUER, &"x".repeat(9_000)) else { unreachable!() };
-    assert_eq!(long.found.len(), crate::error::TEXT);
+    assert_eq!(long.found.len(), crate::client::error::TEXT);
 }
 
 // spec: A080 A081 A082

@@ -9,19 +9,20 @@ use mcp_sansio::json::write::base64;
 use mcp_sansio::sink::Sink;
 use mcp_sansio_http::client::Url;
 
-use crate::buffer::Buffer;
-use crate::config::{AuthMethod, IdentityProvider, RegisteredClient, Secret};
+use crate::client::buffer::Buffer;
+use crate::client::config::{AuthMethod, IdentityProvider, RegisteredClient, Secret};
+use crate::client::error::{AuthorizationError, Document, FetchFailure};
+use crate::client::metadata::{Members, includes};
+use crate::client::registration::Client;
+use crate::client::state::Flow;
+use crate::client::steps::{Environment, FetchStep, Response};
+use crate::client::store::Token;
+use crate::client::well_known::origin;
 use crate::dpop::Proof;
-use crate::error::{AuthorizationError, Document, FetchFailure};
 use crate::form::{FormWriter, encode};
 use crate::jose::{Jwk, Signer, client_assertion};
-use crate::metadata::{Members, includes};
 use crate::pkce::{Base64Of32, CodeVerifier};
-use crate::registration::Client;
-use crate::state::Flow;
-use crate::steps::{Environment, FetchStep, Response};
-use crate::store::Token;
-use crate::url::{acceptable, origin};
+use crate::url::acceptable;
 
 /// Bytes for a proof or an assertion.
 const SIGNED: usize = 8 << 10;

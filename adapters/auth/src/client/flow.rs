@@ -70,24 +70,25 @@ use core::mem::take;
 
 use mcp_sansio_http::client::Url;
 
-use crate::config::{AuthorizationConfig, GrantType, IdentityProvider, Secret};
-use crate::demand::Demand;
-use crate::error::{AuthorizationError, Document, FetchFailure, Mismatch, shown};
-use crate::form::{decode, fields};
-use crate::jose::Signer;
-use crate::metadata::{
+use crate::client::config::{AuthorizationConfig, GrantType, IdentityProvider, Secret};
+use crate::client::demand::Demand;
+use crate::client::error::{AuthorizationError, Document, FetchFailure, Mismatch, shown};
+use crate::client::metadata::{
     IntoSome, Members, ResourceMetadata, ServerMetadata, includes, resource_places, server_places, unite,
 };
-use crate::pkce::{Base64Of32, CodeVerifier};
-use crate::registration::{self, Client};
-use crate::requests::{
+use crate::client::registration::{self, Client};
+use crate::client::requests::{
     self, ID_JAG, JWT_BEARER, OFFLINE_ACCESS, is_json, origin_of, proof, refusal, same_origin, seconds, thumbprint,
 };
-use crate::state::{Flow, GrantKind, Origin, State};
-use crate::steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
-use crate::store::{CredentialStore, Registration, Token, is_sendable};
+use crate::client::state::{Flow, GrantKind, Origin, State};
+use crate::client::steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
+use crate::client::store::{CredentialStore, Registration, Token, is_sendable};
+use crate::client::well_known::{inserted, origin};
+use crate::form::{decode, fields};
+use crate::jose::Signer;
+use crate::pkce::{Base64Of32, CodeVerifier};
 use crate::time::UnixSeconds;
-use crate::url::{acceptable, inserted, is_resource_of, origin};
+use crate::url::{acceptable, is_resource_of};
 
 /// Most operations whose step-ups are counted.
 const OPERATIONS: usize = 64;

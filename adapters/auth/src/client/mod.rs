@@ -1,0 +1,14 @@
+//! The flow of a client to its token. It needs an allocator.
+
+pub(crate) mod buffer;
+pub mod config;
+mod demand;
+pub mod error;
+pub mod flow;
+mod metadata;
+mod registration;
+mod requests;
+mod state;
+pub mod steps;
+pub mod store;
+mod well_known;
