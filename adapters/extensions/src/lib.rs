@@ -1,11 +1,11 @@
 //! Extensions of the [Model Context Protocol](https://modelcontextprotocol.io), made with the contract for extensions of
-//! `mcp-sansio` alone: without I/O, and for servers without an allocator. Each has a feature, and nothing of the others is compiled.
+//! `mcp-sansio` alone: without I/O, and for servers without an allocator.
 //!
 //! | module | extension | features |
 //! |---|---|---|
 //! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `tasks-client`, `alloc` |
-//! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | `skills`, `skills-client`, `windows` |
-//! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | `apps`, `windows` |
+//! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client`, `windows` |
+//! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none; `windows` |
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
@@ -17,14 +17,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-#[cfg(feature = "apps")]
 pub mod apps;
-#[cfg(feature = "skills")]
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;
 
 /// The programs of the README are tests too.
-#[cfg(all(doctest, feature = "apps", feature = "skills-client", feature = "tasks"))]
+#[cfg(all(doctest, feature = "skills-client", feature = "tasks"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
 //! Apps from outside: what clients of each revision read, and which of them are shown pages.
-#![cfg(all(feature = "apps", feature = "windows"))]
+#![cfg(feature = "windows")]
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::RequestToken;

@@ -41,34 +41,24 @@
 //! # fn main() {}
 //! ```
 
-#[cfg(feature = "skills-client")]
-pub mod active;
 pub mod capability;
 #[cfg(feature = "skills-client")]
-pub mod catalog;
-#[cfg(feature = "skills-client")]
-mod contents;
+mod client;
 pub mod digest;
-#[cfg(feature = "skills-client")]
-pub mod entry;
-#[cfg(feature = "skills-client")]
-pub mod error;
-#[cfg(feature = "skills-client")]
-pub mod front_matter;
 pub mod server;
 mod sha256;
 pub mod uri;
 
-#[cfg(feature = "skills-client")]
-pub use active::{ActiveSkill, Refreshed};
 pub use capability::SkillsCapability;
 #[cfg(feature = "skills-client")]
-pub use catalog::{Catalog, SkillId};
+pub use client::{
+    active::{self, ActiveSkill, Refreshed},
+    catalog::{self, Catalog, SkillId},
+    entry::{self, Skill, SkillLimits, SkillResource, SkillResources, SkillsPage},
+    error::{self, SkillError},
+    front_matter,
+};
 pub use digest::Digest;
-#[cfg(feature = "skills-client")]
-pub use entry::{Skill, SkillLimits, SkillResource, SkillResources, SkillsPage};
-#[cfg(feature = "skills-client")]
-pub use error::SkillError;
 
 /// The programs of the page about skills are tests too.
 #[cfg(all(doctest, feature = "skills-client"))]

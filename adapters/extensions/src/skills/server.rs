@@ -251,10 +251,10 @@ impl ServedSkill {
     /// # Errors
     /// The reason why a client would refuse the skill.
     #[cfg(feature = "skills-client")]
-    pub fn check(&self) -> Result<(), crate::skills::error::SkillError> {
-        use crate::skills::entry::{Skill, SkillLimits};
-        use crate::skills::error::SkillError;
-        use crate::skills::front_matter::{FrontMatter, split};
+    pub fn check(&self) -> Result<(), crate::skills::client::error::SkillError> {
+        use crate::skills::client::entry::{Skill, SkillLimits};
+        use crate::skills::client::error::SkillError;
+        use crate::skills::client::front_matter::{FrontMatter, split};
         use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
         let mut out = LineSink::new(alloc::vec::Vec::new());

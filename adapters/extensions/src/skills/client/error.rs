@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::skills::front_matter::FrontMatterError;
+use crate::skills::client::front_matter::FrontMatterError;
 
 /// The reason why a skill, or a file of it, is refused.
 ///

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use mcp_sansio::json::Raw;
 
-use crate::skills::contents::bytes_of;
-use crate::skills::entry::{Skill, SkillLimits, decoded};
-use crate::skills::error::SkillError;
-use crate::skills::front_matter::{FrontMatter, FrontMatterError, split};
+use crate::skills::client::contents::bytes_of;
+use crate::skills::client::entry::{Skill, SkillLimits, decoded};
+use crate::skills::client::error::SkillError;
+use crate::skills::client::front_matter::{FrontMatter, FrontMatterError, split};
 
 /// A skill whose `SKILL.md` is verified. Keep it for as long as the `SKILL.md` is in the context of a model: it holds the
 /// entry, and only files of that entry are verified.

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
 
+use crate::skills::client::error::SkillError;
 use crate::skills::digest::Digest;
-use crate::skills::error::SkillError;
 use crate::skills::uri::{SKILL_MD, SkillUri, decode, is_name};
 
 /// The most characters of a `description`.

@@ -5,8 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::string::String;
 
-use crate::skills::entry::Skill;
-use crate::skills::error::SkillError;
+use crate::skills::client::entry::Skill;
+use crate::skills::client::error::SkillError;
 
 /// The identity of a skill: its server and its URI. The same URI of two servers means two skills.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

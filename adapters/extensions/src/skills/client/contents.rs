@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use mcp_sansio::client::views::{ReadResourceResult, View};
 use mcp_sansio::json::Raw;
 
-use crate::skills::error::SkillError;
+use crate::skills::client::error::SkillError;
 
 /// Returns the bytes of the file, which must be the only one of the result. `most` is the limit in bytes.
 pub(crate) fn bytes_of(result: Raw<'_>, uri: &str, most: u64) -> Result<Vec<u8>, SkillError> {
