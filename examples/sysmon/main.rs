@@ -17,7 +17,8 @@ use std::time::Duration;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
-use mcp_sansio_smol::http::{HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
+use mcp_sansio_http::seal::HmacSeal;
+use mcp_sansio_smol::http::{HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_smol::{Serve, Work, channel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -40,7 +40,7 @@
 //! assert!(http.pending().starts_with(b"HTTP/1.1 200 OK\r\n")); // to the socket, then `sent`
 //! ```
 //!
-//! The feature `seal` adds `seal::HmacSeal`, which protects `requestState` while clients keep it. The feature
+//! The feature `seal` adds `seal::HmacSeal`, which protects `requestState` while clients keep it, and seals session ids. The feature
 //! `resource-server` lets a server decide about tokens: with texts of its own, later, and by message.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -27,10 +27,8 @@ pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamPolicy,
 };
-pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
+pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal, SessionSeal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
-#[cfg(feature = "seal")]
-pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::socket::ByteStream;
 use serving::Serving;

@@ -75,9 +75,7 @@ pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel, channel_of,
 };
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
-pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
-#[cfg(feature = "seal")]
-pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
+pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal, SessionSeal};
 pub use mount::{Mcp, ResponseFuture};
 pub use options::{MountOptions, Sleep, Timer};
 

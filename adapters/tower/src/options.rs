@@ -71,7 +71,6 @@ pub struct MountOptions<S: 'static> {
     pub(crate) output_total: usize,
     pub(crate) body_time: Duration,
     pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
-    #[cfg(feature = "seal")]
     pub(crate) session_seal: Option<mcp_sansio_http::endpoint::SessionSeal<'static>>,
     pub(crate) fleet: Option<&'static mut dyn mcp_sansio_http::endpoint::Fleet>,
     pub(crate) clock: Option<Clock>,
@@ -95,7 +94,6 @@ impl<S> MountOptions<S> {
             output_total: 256 << 20,
             body_time: Duration::from_secs(60),
             seal: None,
-            #[cfg(feature = "seal")]
             session_seal: None,
             fleet: None,
             clock: None,
@@ -179,15 +177,14 @@ impl<S> MountOptions<S> {
         MountOptions { body_time: time, ..self }
     }
 
-    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal`, with the feature
-    /// `seal`, or an implementation of your own.
+    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of `mcp-sansio-http`
+    /// with its feature `seal`, or an implementation of your own.
     pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
         MountOptions { seal: Some(seal), ..self }
     }
 
     /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same
     /// [clock](MountOptions::clock).
-    #[cfg(feature = "seal")]
     pub fn session_seal(self, seal: mcp_sansio_http::endpoint::SessionSeal<'static>) -> Self {
         MountOptions { session_seal: Some(seal), ..self }
     }

@@ -111,7 +111,6 @@ impl<S> Shared<S> {
             None => engine,
         };
         let endpoint = Endpoint::growing(options.config, engine, options.endpoint_limits);
-        #[cfg(feature = "seal")]
         let endpoint = match options.session_seal {
             Some(seal) => endpoint.seal_sessions(seal),
             None => endpoint,

@@ -16,9 +16,10 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Progress, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
-use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
+use mcp_sansio_blocking::http::{EndpointConfig, HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_blocking::{Work, channel};
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
+use mcp_sansio_http::seal::HmacSeal;
 
 const NOTES: &str = "notes://all";
 const SURE: Raw<'static> =

@@ -13,11 +13,12 @@ use std::thread;
 use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{
-    EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, MessageAccess, SessionSeal, StreamPolicy,
+    EndpointConfig, HttpServer, HttpServerOptions, MessageAccess, SessionSeal, StreamPolicy,
 };
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
 use mcp_sansio_extensions::tasks::Tasks;
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
+use mcp_sansio_http::seal::HmacSeal;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 

@@ -44,12 +44,10 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-blocking/tls",
     "mcp-sansio-blocking/auth",
     "mcp-sansio-blocking/resource-server",
-    "mcp-sansio-blocking/seal",
     "mcp-sansio-blocking/tasks",
     "mcp-sansio-smol/tls",
     "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
-    "mcp-sansio-smol/seal",
     "mcp-sansio-smol/tasks",
 ];
 

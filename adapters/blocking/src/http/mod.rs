@@ -26,10 +26,8 @@ pub use mcp_sansio_host::{HttpEndpoint, HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, Fleet, RequestHead, StreamId, StreamPolicy,
 };
-pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
+pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal, SessionSeal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
-#[cfg(feature = "seal")]
-pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::pump::Pump;
 use serving::{GRACE, Serving};

@@ -3,9 +3,7 @@
 use std::fmt;
 
 use mcp_sansio::server::{MessageLimits, Seal, Server};
-#[cfg(feature = "seal")]
-use mcp_sansio_http::endpoint::SessionSeal;
-use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits};
+use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits, SessionSeal};
 use mcp_sansio_http::host::HostLimits;
 use mcp_sansio_http::http1;
 
@@ -40,7 +38,6 @@ pub struct HttpServerOptions {
     /// See [`seal`](HttpServerOptions::seal).
     pub seal: Option<&'static (dyn Seal + Sync)>,
     /// See [`session_seal`](HttpServerOptions::session_seal).
-    #[cfg(feature = "seal")]
     pub session_seal: Option<SessionSeal<'static>>,
 }
 
@@ -58,7 +55,6 @@ impl HttpServerOptions {
             output_total: 256 << 20,
             spare_descriptors: 32,
             seal: None,
-            #[cfg(feature = "seal")]
             session_seal: None,
         }
     }
@@ -108,14 +104,13 @@ impl HttpServerOptions {
         HttpServerOptions { spare_descriptors: spare, ..self }
     }
 
-    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal`, with the
-    /// feature `seal`, or an implementation of your own. It gets the time of the system in milliseconds since 1970.
+    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of
+    /// `mcp-sansio-http` with its feature `seal`, or an implementation of your own. It gets the time of the system in milliseconds since 1970.
     pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
         HttpServerOptions { seal: Some(seal), ..self }
     }
 
     /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same clock.
-    #[cfg(feature = "seal")]
     pub fn session_seal(self, seal: SessionSeal<'static>) -> Self {
         HttpServerOptions { session_seal: Some(seal), ..self }
     }
@@ -129,11 +124,10 @@ impl HttpServerOptions {
             None => engine,
         };
         let endpoint = Endpoint::growing(self.config, engine, self.endpoint_limits);
-        #[cfg(feature = "seal")]
-        if let Some(seal) = self.session_seal {
-            return endpoint.seal_sessions(seal);
+        match self.session_seal {
+            Some(seal) => endpoint.seal_sessions(seal),
+            None => endpoint,
         }
-        endpoint
     }
 
     /// Returns the limits of the connections of a server with these options.

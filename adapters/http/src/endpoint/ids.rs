@@ -20,53 +20,61 @@ impl StreamId {
 }
 
 /// The value of `Mcp-Session-Id`: 32 hexadecimal digits, or with a `SessionSeal` a sealed id of at most 128 characters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SessionId([u8; SessionId::MAX]);
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionId {
+    digits: [u8; SessionId::LEN],
+    /// In place of the digits, if there are any: few responses have an id, and all are moved several times.
+    sealed: sealed::Characters,
+}
+
+#[cfg(feature = "alloc")]
+mod sealed {
+    pub(super) type Characters = alloc::vec::Vec<u8>;
+    pub(super) const NONE: Characters = Characters::new();
+}
+#[cfg(not(feature = "alloc"))]
+mod sealed {
+    pub(super) type Characters = [u8; 0];
+    pub(super) const NONE: Characters = [];
+}
 
 impl SessionId {
     pub(crate) const LEN: usize = 32;
-    /// The longest id. Zeros fill the rest.
-    pub(crate) const MAX: usize = if cfg!(all(feature = "seal", feature = "alloc")) { 128 } else { SessionId::LEN };
-    pub(crate) const NONE: SessionId = SessionId([b'0'; SessionId::MAX]);
+    pub(crate) const NONE: SessionId = SessionId { digits: [b'0'; SessionId::LEN], sealed: sealed::NONE };
 
     /// Makes an id of random bytes. The number of the session's slot covers the first four digits, so that the
     /// session is found without a search; 112 random bits remain.
     pub(crate) fn new(random: [u8; SessionId::LEN / 2], slot: u16) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut id = [0; SessionId::MAX];
+        let mut id = SessionId::NONE;
         let bytes = slot.to_be_bytes().into_iter().chain(random.into_iter().skip(2));
         let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
-        for (place, digit) in id.iter_mut().zip(digits) {
+        for (place, digit) in id.digits.iter_mut().zip(digits) {
             *place = DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0');
         }
-        SessionId(id)
+        id
     }
 
     /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        core::str::from_utf8(self.0.get(..self.len()).unwrap_or(&[])).unwrap_or("")
+        core::str::from_utf8(self.characters()).unwrap_or("")
     }
 
-    fn len(&self) -> usize {
-        match SessionId::MAX > SessionId::LEN {
-            true => memchr::memchr(0, &self.0).unwrap_or(SessionId::MAX),
-            false => SessionId::LEN,
-        }
+    fn characters(&self) -> &[u8] {
+        if self.sealed.is_empty() { &self.digits } else { &self.sealed }
     }
 
-    /// Takes a whole id, filled up with zeros or not.
-    #[cfg(all(feature = "seal", feature = "alloc"))]
-    pub(crate) fn of(text: &[u8]) -> Option<Self> {
-        let mut id = [0; SessionId::MAX];
-        id.get_mut(..text.len())?.copy_from_slice(text);
-        Some(SessionId(id))
+    /// Takes a whole sealed id.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn sealed(characters: sealed::Characters) -> Self {
+        SessionId { sealed: characters, ..SessionId::NONE }
     }
 
     /// Returns `true` if a client gave this id, in a time that does not depend on the first difference.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let differences = self.0.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
-        given.len() == self.len() && differences == 0
+        let differences = self.characters().iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        given.len() == self.characters().len() && differences == 0
     }
 
     /// Returns the slot in an id.

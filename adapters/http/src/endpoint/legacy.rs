@@ -18,8 +18,6 @@ use super::refusal::going_away;
 use super::refusal::{refuse, refuse_request};
 use super::request::is_request;
 use super::request::unreadable;
-#[cfg(all(feature = "seal", feature = "alloc"))]
-use super::sealed::SealedLookup;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint, Turn};
@@ -30,13 +28,13 @@ const TOO_MANY: &str = "Overloaded: too many sessions";
 const NO_STREAM: &str = "Accept must have text/event-stream";
 
 /// The reason why a request has no session.
-enum NoSession {
+pub(crate) enum NoSession {
     Missing,
     Unknown,
     /// Two lines of the header name different sessions.
     Differing,
     /// It was opened elsewhere, and there is no room for it here.
-    #[cfg(all(feature = "seal", feature = "alloc"))]
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "ids are sealed with an allocator"))]
     NoRoom,
 }
 
@@ -251,10 +249,7 @@ impl Endpoint<'_> {
         match self.session_of(turn) {
             Ok(slot) => {
                 self.end_elsewhere(slot);
-                #[cfg(all(feature = "seal", feature = "alloc"))]
-                if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
-                    sealed.close(&session.id, true, self.now);
-                }
+                self.close_sealed(slot, true);
                 self.end_session(turn.app, slot);
                 EndpointResponse::status(204)
             }
@@ -306,7 +301,7 @@ impl Endpoint<'_> {
         }
     }
 
-    fn is_old(&self, slot: u16) -> bool {
+    pub(crate) fn is_old(&self, slot: u16) -> bool {
         self.sessions.get(slot).is_some_and(|session| session.old)
     }
 
@@ -372,10 +367,7 @@ impl Endpoint<'_> {
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(scope) = self.sessions.get(slot).map(|session| session.scope) else { return };
         app.service.end_scope(app.state, scope, &mut self.requests.server);
-        #[cfg(all(feature = "seal", feature = "alloc"))]
-        if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
-            sealed.close(&session.id, false, self.now);
-        }
+        self.close_sealed(slot, false);
         self.sessions.close(slot);
         while let Some(stream) = self.sessions.streams_mut(slot).and_then(|streams| streams.first()) {
             // The end of the stream informs its reader. The session has no other stream to come.
@@ -389,7 +381,7 @@ impl Endpoint<'_> {
 
     /// Ends a session for a new one, if there is no room for it or in its principal's share. Returns `false` if
     /// none may be ended.
-    fn make_room<S>(&mut self, app: &mut App<'_, S>, principal: Hashed<'_>) -> bool {
+    pub(crate) fn make_room<S>(&mut self, app: &mut App<'_, S>, principal: Hashed<'_>) -> bool {
         let own = principal.filter(|_| self.sessions.count_of(principal) >= self.config.session_share);
         if own.is_none() && self.sessions.has_room() {
             return true;
@@ -408,7 +400,7 @@ impl Endpoint<'_> {
         (turn.random)(&mut bytes);
         let scope = self.requests.new_scope();
         let slot = self.sessions.open(principal, old, self.now, |slot| (SessionId::new(bytes, slot), scope))?;
-        Some((slot, self.sessions.get(slot)?.id))
+        Some((slot, self.sessions.get(slot)?.id.clone()))
     }
 
     /// Returns the session in a request's header. A session of another principal counts as unknown.
@@ -419,65 +411,11 @@ impl Endpoint<'_> {
             Some(_) if field.differs() => return Err(NoSession::Differing),
             Some(given) => given,
         };
-        #[cfg(all(feature = "seal", feature = "alloc"))]
-        if self.sealed.is_some() && given.len() > SessionId::LEN {
-            return self.sealed_session(turn, given);
+        if let Some(found) = self.sealed_session(turn, given) {
+            return found;
         }
         let found = self.sessions.find(given, turn.principal);
         found.filter(|slot| self.sessions.get(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
-    }
-}
-
-#[cfg(all(feature = "seal", feature = "alloc"))]
-impl Endpoint<'_> {
-    /// Seals a session that was just opened. Returns its id; `None` if ids are not sealed.
-    fn sealed_id<S>(&mut self, slot: u16, turn: &mut Turn<'_, '_, S>) -> Option<SessionId> {
-        let (sealed, session) = (self.sealed.as_mut()?, self.sessions.get_mut(slot)?);
-        let mut bytes = [0; 12];
-        (turn.random)(&mut bytes);
-        session.id = sealed.seal(slot, &session.peer, turn.principal, self.now, bytes)?;
-        Some(session.id)
-    }
-
-    /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it.
-    fn sealed_session<S>(&mut self, turn: &mut Turn<'_, '_, S>, given: &[u8]) -> Result<u16, NoSession> {
-        let principal = turn.principal;
-        let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
-        let (nonce, end, peer) = match sealed.find(given, principal, self.now) {
-            SealedLookup::New(nonce, end, peer) => (nonce, end, peer),
-            SealedLookup::Open(slot) if self.sessions.is(slot, given, principal) && !self.is_old(slot) => {
-                return Ok(slot);
-            }
-            SealedLookup::Over(slot) => {
-                self.end_session(turn.app, slot);
-                return Err(NoSession::Unknown);
-            }
-            _ => return Err(NoSession::Unknown),
-        };
-        // Another version of the service may have opened it.
-        let is_served = peer.revision().is_some_and(|revision| turn.app.service.about().served().contains(revision));
-        let id = SessionId::of(given).filter(|_| is_served).ok_or(NoSession::Unknown)?;
-        let hashed = principal.map(|name| (name, self.requests.hash(name)));
-        if !self.make_room(turn.app, hashed) {
-            return Err(NoSession::NoRoom);
-        }
-        let scope = self.requests.new_scope();
-        let slot = self.sessions.open(hashed, false, self.now, |_| (id, scope)).ok_or(NoSession::NoRoom)?;
-        if let Some(session) = self.sessions.get_mut(slot) {
-            session.peer = peer;
-        }
-        if let Some(sealed) = &mut self.sealed {
-            sealed.opened(nonce, slot, end);
-        }
-        Ok(slot)
-    }
-}
-
-#[cfg(not(all(feature = "seal", feature = "alloc")))]
-impl Endpoint<'_> {
-    #[allow(clippy::unused_self, reason = "the same as with sealed ids")]
-    const fn sealed_id<S>(&self, _: u16, _: &Turn<'_, '_, S>) -> Option<SessionId> {
-        None
     }
 }
 
@@ -485,7 +423,6 @@ fn no_session(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'static> 
     match none {
         NoSession::Missing => refuse(body, 400, "Mcp-Session-Id is missing: initialize first"),
         NoSession::Unknown => refuse_request(body, 404, None, &RpcError::new(SESSION_NOT_FOUND, "Session not found")),
-        #[cfg(all(feature = "seal", feature = "alloc"))]
         NoSession::NoRoom => refuse(body, 503, TOO_MANY),
         NoSession::Differing => refuse(body, 400, "Mcp-Session-Id came twice, and differs"),
     }

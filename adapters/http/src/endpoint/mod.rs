@@ -43,11 +43,13 @@ mod notification;
 mod pull;
 mod refusal;
 mod request;
-#[cfg(all(feature = "seal", feature = "alloc"))]
+#[cfg(feature = "alloc")]
 mod sealed;
 mod session;
 mod share;
 mod stream;
+#[cfg(not(feature = "alloc"))]
+mod unsealed;
 
 #[cfg(feature = "resource-server")]
 pub use authorize::{Grant, MessageAccess, Refusal};
@@ -62,7 +64,7 @@ pub(crate) use head::{Field, Fields};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
 pub(crate) use media::Accept;
 pub use pull::StreamStatus;
-#[cfg(all(feature = "seal", feature = "alloc"))]
+#[cfg(feature = "alloc")]
 pub use sealed::SessionSeal;
 pub use session::Session;
 pub use stream::Stream;
@@ -164,7 +166,7 @@ pub struct Endpoint<'m> {
     requests: Requests<'m>,
     sessions: Sessions<'m>,
     /// The sessions with sealed ids.
-    #[cfg(all(feature = "seal", feature = "alloc"))]
+    #[cfg(feature = "alloc")]
     sealed: Option<sealed::SealedSessions<'m>>,
     streams: Streams<'m>,
     /// The other processes that serve the same clients.
@@ -254,13 +256,6 @@ impl<'m> Endpoint<'m> {
         Endpoint::build(config, server, Slots::growing(limits.sessions), Slots::growing(limits.streams), log)
     }
 
-    /// Makes session ids that other processes with the same key know too, see [`SessionSeal`].
-    #[cfg(all(feature = "seal", feature = "alloc"))]
-    #[must_use]
-    pub fn seal_sessions(self, seal: SessionSeal<'m>) -> Self {
-        Endpoint { sealed: Some(sealed::SealedSessions::new(seal)), ..self }
-    }
-
     fn build(
         config: EndpointConfig<'m>,
         server: Server<'m>,
@@ -272,7 +267,7 @@ impl<'m> Endpoint<'m> {
             config,
             requests: Requests::new(server),
             sessions: Sessions::new(sessions),
-            #[cfg(all(feature = "seal", feature = "alloc"))]
+            #[cfg(feature = "alloc")]
             sealed: None,
             streams: Streams::new(streams, log),
             fleet: None,

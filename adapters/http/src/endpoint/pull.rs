@@ -164,11 +164,11 @@ impl Endpoint<'_> {
     fn greet(&mut self, id: StreamId, out: &mut dyn Sink) -> Result<(), FullError> {
         let (retry, post_path) = (self.config.retry, self.config.post_path);
         let session = self.streams.get(id).and_then(Stream::session);
-        let session = session.and_then(|slot| self.sessions.get(slot)).map(|session| session.id);
+        let session = session.and_then(|slot| self.sessions.get(slot)).map(|session| session.id.as_str());
         let Some(stream) = self.streams.get_mut(id).filter(|stream| !stream.greeted) else { return Ok(()) };
         match (stream.purpose, session) {
             (Purpose::Old, Some(session)) => {
-                let (begin, id) = (b"event: endpoint\ndata: ", session.as_str().as_bytes());
+                let (begin, id) = (b"event: endpoint\ndata: ", session.as_bytes());
                 stream.put_head(&[begin, post_path.as_bytes(), b"?session=", id, b"\n\n"], out)?;
             }
             _ if stream.primed => write_priming(stream, id.slot, retry, out)?,

@@ -1,6 +1,7 @@
 //! Session ids that carry their session: any process with the key serves it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::fmt;
 
 use mcp_sansio::protocol::ClientCapabilities;
@@ -8,6 +9,8 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
 
 use super::ids::SessionId;
+use super::legacy::NoSession;
+use super::{App, Endpoint, Turn};
 
 /// Stands for a method in the data that the seal is bound to: no `requestState` has it.
 const METHOD: &str = "Mcp-Session-Id";
@@ -22,8 +25,11 @@ const END: usize = 6;
 /// Number of characters of the unsealed part of an id: 12 random bytes.
 pub(crate) const NONCE: usize = 16;
 
-/// The limit of the sealed bytes, so that an id fits into a [`SessionId`].
-const SEALED: usize = (SessionId::MAX - NONCE) / 4 * 3;
+/// The longest id.
+const LONGEST: usize = 128;
+
+/// The limit of the sealed bytes, so that an id is not longer.
+const SEALED: usize = (LONGEST - NONCE) / 4 * 3;
 
 /// The beginning of an id, by which its session is found.
 pub(crate) type Nonce = [u8; NONCE];
@@ -139,14 +145,14 @@ impl<'m> SealedSessions<'m> {
         for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities().to_bits().to_be_bytes())) {
             *place = byte;
         }
-        let mut id = [0; SessionId::MAX];
-        encode(&random, id.get_mut(..NONCE)?)?;
-        let nonce = nonce_of(&id)?;
+        let mut id = Vec::with_capacity(LONGEST);
+        encode(&random, &mut id);
+        let nonce = *id.first_chunk()?;
         let mut sealed = [0; SEALED];
         let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
-        encode(sealed.get(..len)?, id.get_mut(NONCE..)?)?;
+        encode(sealed.get(..len)?, &mut id);
         self.known.insert(nonce, Known::Open(slot, end, false));
-        SessionId::of(&id)
+        Some(SessionId::sealed(id))
     }
 
     /// Finds the session of an id.
@@ -165,7 +171,7 @@ impl<'m> SealedSessions<'m> {
 
     fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
         let mut sealed = [0; SEALED];
-        let len = decode(given.get(NONCE..).filter(|_| given.len() <= SessionId::MAX)?, &mut sealed)?;
+        let len = decode(given.get(NONCE..).filter(|_| given.len() <= LONGEST)?, &mut sealed)?;
         let mut state = [0; STATE];
         let opened = self.with.seal.open(&bound(&nonce, principal), sealed.get(..len)?, &mut state).ok()?;
         let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
@@ -224,6 +230,100 @@ impl<'m> SealedSessions<'m> {
     }
 }
 
+impl<'m> Endpoint<'m> {
+    /// Makes session ids that other processes with the same key know too, see [`SessionSeal`].
+    #[must_use]
+    pub fn seal_sessions(self, seal: SessionSeal<'m>) -> Self {
+        Endpoint { sealed: Some(SealedSessions::new(seal)), ..self }
+    }
+
+    /// Ends a session that another process has ended, or serves alone: its requests get 404 until its id is over. `session` is the
+    /// beginning of its sealed id.
+    pub fn end_session_here<S>(&mut self, app: &mut App<'_, S>, session: &[u8; 16], until: Millis) {
+        if let Some(sealed) = &mut self.sealed {
+            let slot = sealed.slot_of(session);
+            sealed.remember_ended(*session, until, self.now);
+            if let Some(slot) = slot {
+                self.end_session(app, slot);
+            }
+        }
+    }
+
+    /// Ends a session at the other processes, once.
+    pub(crate) fn end_elsewhere(&mut self, slot: u16) {
+        if let (Some(fleet), Some(sealed), Some(session)) = (&mut self.fleet, &mut self.sealed, self.sessions.get(slot))
+            && let Some((nonce, until)) = sealed.keep_here(&session.id)
+        {
+            fleet.end_session(&nonce, until);
+        }
+    }
+
+    /// Notes that a session is closed, see [`SealedSessions::close`].
+    pub(crate) fn close_sealed(&mut self, slot: u16, for_good: bool) {
+        if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
+            sealed.close(&session.id, for_good, self.now);
+        }
+    }
+
+    /// Seals a session that was just opened. Returns its id; `None` if ids are not sealed.
+    pub(crate) fn sealed_id<S>(&mut self, slot: u16, turn: &mut Turn<'_, '_, S>) -> Option<SessionId> {
+        let (sealed, session) = (self.sealed.as_mut()?, self.sessions.get_mut(slot)?);
+        let mut bytes = [0; 12];
+        (turn.random)(&mut bytes);
+        session.id = sealed.seal(slot, &session.peer, turn.principal, self.now, bytes)?;
+        Some(session.id.clone())
+    }
+
+    /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it. `None` if the id is not sealed.
+    pub(crate) fn sealed_session<S>(
+        &mut self,
+        turn: &mut Turn<'_, '_, S>,
+        given: &[u8],
+    ) -> Option<Result<u16, NoSession>> {
+        let sealed = self.sealed.as_ref().filter(|_| given.len() > SessionId::LEN)?;
+        let found = match sealed.find(given, turn.principal, self.now) {
+            SealedLookup::New(nonce, end, peer) => return Some(self.open_anew(turn, given, nonce, end, peer)),
+            SealedLookup::Open(slot) => {
+                Some(slot).filter(|slot| self.sessions.is(*slot, given, turn.principal) && !self.is_old(*slot))
+            }
+            SealedLookup::Over(slot) => {
+                self.end_session(turn.app, slot);
+                None
+            }
+            SealedLookup::Unknown => None,
+        };
+        Some(found.ok_or(NoSession::Unknown))
+    }
+
+    /// Opens a session that another endpoint has opened.
+    fn open_anew<S>(
+        &mut self,
+        turn: &mut Turn<'_, '_, S>,
+        given: &[u8],
+        nonce: Nonce,
+        end: Millis,
+        peer: Peer,
+    ) -> Result<u16, NoSession> {
+        // Another version of the service may have opened it.
+        if !peer.revision().is_some_and(|revision| turn.app.service.about().served().contains(revision)) {
+            return Err(NoSession::Unknown);
+        }
+        let hashed = turn.principal.map(|name| (name, self.requests.hash(name)));
+        if !self.make_room(turn.app, hashed) {
+            return Err(NoSession::NoRoom);
+        }
+        let (scope, id) = (self.requests.new_scope(), SessionId::sealed(given.to_vec()));
+        let slot = self.sessions.open(hashed, false, self.now, |_| (id, scope)).ok_or(NoSession::NoRoom)?;
+        if let Some(session) = self.sessions.get_mut(slot) {
+            session.peer = peer;
+        }
+        if let Some(sealed) = &mut self.sealed {
+            sealed.opened(nonce, slot, end);
+        }
+        Ok(slot)
+    }
+}
+
 /// Leaves out the ids: they are keys to their sessions.
 impl fmt::Debug for SealedSessions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,16 +345,13 @@ pub(crate) fn nonce_of(id: &[u8]) -> Option<Nonce> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Writes base64url (RFC 4648) without padding. `None` if there is no room.
-fn encode(bytes: &[u8], text: &mut [u8]) -> Option<()> {
-    let mut places = text.iter_mut();
+/// Appends base64url (RFC 4648) without padding.
+fn encode(bytes: &[u8], text: &mut Vec<u8>) {
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().zip([16, 8, 0]).fold(0u32, |bits, (byte, shift)| bits | u32::from(*byte) << shift);
-        for shift in [18, 12, 6, 0].into_iter().take(chunk.len() + 1) {
-            *places.next()? = *ALPHABET.get((bits >> shift & 63) as usize)?;
-        }
+        let digits = [18, 12, 6, 0].into_iter().take(chunk.len() + 1);
+        text.extend(digits.filter_map(|shift| ALPHABET.get((bits >> shift & 63) as usize)));
     }
-    Some(())
 }
 
 /// Reads base64url without padding. Returns the length; `None` if it is not the one text of its bytes, or there is no room.
@@ -291,14 +388,12 @@ fn decode(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
 
     #[test]
     fn base64_has_one_text_for_bytes() {
         for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", b"\xff\xfe\xfd\xfc\xfb"] {
-            let mut text = [0; 16];
-            encode(bytes, &mut text).unwrap();
-            let text: Vec<u8> = text.into_iter().take_while(|byte| *byte != 0).collect();
+            let mut text = Vec::new();
+            encode(bytes, &mut text);
             let mut back = [0; 16];
             assert_eq!(decode(&text, &mut back), Some(bytes.len()));
             assert_eq!(&back[..bytes.len()], bytes);

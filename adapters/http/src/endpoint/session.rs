@@ -11,7 +11,7 @@ const NONE: u16 = u16::MAX;
 
 /// A session
 /// ([session management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     live: bool,
     pub(crate) id: SessionId,
@@ -157,7 +157,7 @@ impl<'m> Sessions<'m> {
     }
 
     /// Returns whether the session in a slot has this id and belongs to this principal.
-    #[cfg(all(feature = "seal", feature = "alloc"))]
+    #[cfg(feature = "alloc")]
     pub(crate) fn is(&self, slot: u16, id: &[u8], principal: Option<&str>) -> bool {
         self.get(slot).is_some_and(|session| session.id.is(id)) && self.principal(slot) == principal
     }
@@ -200,7 +200,7 @@ impl<'m> Sessions<'m> {
     pub(crate) fn close(&mut self, slot: u16) {
         self.strike(slot);
         let Some(session) = self.get_mut(slot) else { return };
-        (session.live, session.peer) = (false, Peer::NEW);
+        (session.live, session.id, session.peer) = (false, SessionId::NONE, Peer::NEW);
         let owner = session.owner;
         self.live -= 1;
         if let Some(record) = self.record_mut(owner) {
