@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 21549,
-    "code lines, http": 11934,
-    "code lines, published": 58169,
+    "code lines, http": 11954,
+    "code lines, published": 58158,
     "public functions": 1964,
     "public types": 433,
-    "feature entries": 47,
-    "cfgs": 648,
-    "tracked files": 2243,
-    "words for users": 29006,
+    "feature entries": 41,
+    "cfgs": 600,
+    "tracked files": 2247,
+    "words for users": 28963,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
