@@ -223,7 +223,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             return false;
         }
         let Some((head, _)) = self.connection.head_exchange() else { return false };
-        host.endpoint.is_post_path(head.path()) && host.endpoint.must_wait_for(&head.request_head()).is_some()
+        // Its session is named in the query.
+        head.query().is_some() && host.endpoint.must_wait_for(&head.request_head()).is_some()
     }
 
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.

@@ -357,12 +357,6 @@ impl Endpoint<'_> {
         (self.requests.server.streaming(stream.exchange_id).is_some() || stream.chain.unsent() > 0).then_some(id)
     }
 
-    /// Returns `true` if clients of HTTP with SSE post to a path.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn is_post_path(&self, path: &str) -> bool {
-        same_path(self.config.post_path, path)
-    }
-
     /// Ends a session and all that belongs to it.
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(scope) = self.sessions.get(slot).map(|session| session.scope) else { return };

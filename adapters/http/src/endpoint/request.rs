@@ -35,7 +35,10 @@ impl Endpoint<'_> {
     ) -> Result<Admission, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
             Ok((admission, _)) => Ok(admission),
-            Err(response) => Err(self.readable(response, head)),
+            Err(mut response) => {
+                self.add_origin(&mut response, head);
+                Err(response)
+            }
         }
     }
 
@@ -59,7 +62,10 @@ impl Endpoint<'_> {
                 body.roll_back(Mark::new(0));
                 Ok(None)
             }
-            Err(response) => Err(self.readable(response, head)),
+            Err(mut response) => {
+                self.add_origin(&mut response, head);
+                Err(response)
+            }
         }
     }
 
@@ -75,40 +81,43 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
         self.tick(now);
-        let judged = match head.admission {
-            Some(admission) => Ok((admission.clone(), self.place(head.path, self.served(app)))),
-            None => self.judge(app, head, body).map(|(admission, place)| (admission, Some(place))),
+        let judged;
+        let (admission, place) = match head.admission {
+            Some(admission) => (admission, self.place(head.path, self.served(app))),
+            None => match self.judge(app, head, body) {
+                Ok((admission, place)) => {
+                    judged = admission;
+                    (&judged, Some(place))
+                }
+                Err(mut response) => {
+                    self.add_origin(&mut response, head);
+                    return response;
+                }
+            },
         };
         #[cfg(feature = "resource-server")]
-        let judged = match judged {
-            Ok((admission, place)) => admission.permit(app, head, content, body).map(|()| (admission, place)),
-            refused => refused,
-        };
-        let response = match judged {
-            Ok((admission, place)) => {
-                let principal = admission.principal.name();
-                if principal.is_some() {
-                    self.requests.make_key(random);
-                }
-                self.requests.server.set_caller_scopes(admission.scopes());
-                #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
-                let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
-                #[cfg(feature = "resource-server")]
-                admission.add_headers(&mut response);
-                response
-            }
-            Err(response) => response,
-        };
+        if let Err(mut response) = admission.permit(app, head, content, body) {
+            self.add_origin(&mut response, head);
+            return response;
+        }
+        let principal = admission.principal.name();
+        if principal.is_some() {
+            self.requests.make_key(random);
+        }
+        self.requests.server.set_caller_scopes(admission.scopes());
+        let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
+        #[cfg(feature = "resource-server")]
+        admission.add_headers(&mut response);
         self.publish_of_handlers();
-        self.readable(response, head)
+        self.add_origin(&mut response, head);
+        response
     }
 
     /// Adds the origin that may read a response (CORS).
-    fn readable<'r>(&self, mut response: EndpointResponse<'r>, head: &RequestHead<'r>) -> EndpointResponse<'r> {
+    fn add_origin<'r>(&self, response: &mut EndpointResponse<'r>, head: &RequestHead<'r>) {
         if self.config.cors {
             response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin.as_bytes()));
         }
-        response
     }
 
     /// Returns the response that the head alone decides, or the principal, and the place at its path with the methods of it.
