@@ -17,13 +17,13 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21549,
-    "code lines, http": 11954,
-    "code lines, published": 58158,
+    "code lines, core": 21550,
+    "code lines, http": 11962,
+    "code lines, published": 58167,
     "public functions": 1964,
     "public types": 433,
     "feature entries": 41,
-    "cfgs": 600,
+    "cfgs": 599,
     "tracked files": 2247,
     "words for users": 28963,
 }
