@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::arguments::meant;
 use crate::completions;
-use crate::install::HostKind;
+use crate::hosts::{HostKind, Places};
 use crate::tasks::Action;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
@@ -16,12 +16,14 @@ inspect: looks at any MCP server
 
 Usage: inspect [OPTIONS] [COMMAND] URL          https://…, http://… or unix:/path
        inspect [OPTIONS] [COMMAND] -- PROGRAM [ARGUMENTS]
+       inspect [OPTIONS] --from HOST NAME [COMMAND]   a server that a host has
 
 Commands (without one: an overview)
   tools [NAME]             tools and their arguments; of one tool, its output too
   resources                resources and resource templates
   prompts                  prompts and their arguments
-  skills                   skills, their descriptions and sizes
+  skills [FOLDER]          skills, their descriptions and sizes; with a FOLDER, those
+                           in it, by the same rules and without a server
   call NAME [ARGS]         call a tool
   read URI                 read a resource
   prompt NAME [ARGS]       fill in a prompt
@@ -36,14 +38,17 @@ Commands (without one: an overview)
   watch [URI]...           print changes of the lists and of the resources (of all
                            that are listed), until Ctrl-C
   ping                     how long an answer takes
-  lint                     what of the tools some clients refuse: names and schemas
+  lint                     what of the tools some clients refuse: names and schemas;
+                           and what their list costs a model
   install NAME [HOST]...   the configuration that starts the server as NAME, for the
-                           hosts claude, vscode, cursor (default: all); with --write
-                           into their files, where these hosts are
+                           hosts claude, claude-code, codex, cursor, gemini, vscode,
+                           windsurf, zed (default: all); with --write into their
+                           files, where these hosts are
   manifest                 write server.json for the registry, and of a program also
                            manifest.json of MCPB, or bring both up to date; in the
                            folder of -o
   completions SHELL        print the completions for bash, zsh or fish
+  man                      print the manual page
   raw METHOD [PARAMS]      send any request; PARAMS is a JSON object
   login                    log in to a server at a URL now; the other commands do so
                            where the server demands it
@@ -55,6 +60,7 @@ for a value as it is; or one JSON object. \"-\" reads that from stdin. Dots reac
 objects and arrays: due.date=2026-01-02 list.0=4
 
 Options
+  --from HOST              take the server NAME from the file of a host of install
   --json                   print results as JSON: one document; of watch and trace,
                            a line for each event
   --revision DATE          speak this revision: 2024-11-05, 2025-03-26, 2025-06-18,
@@ -73,6 +79,10 @@ Options
   --env NAME=VALUE         set for the program; may be repeated
   --root PATH              a root for the server; may be repeated
   --check                  of manifest: write nothing, and tell what is out of date
+  --cargo                  of manifest: the package of the Cargo.toml in the folder,
+                           and whether its README shows the server's name
+  --pack                   of manifest: the bundle too, as NAME-VERSION.mcpb with its
+                           digest
   --write                  of install: write the files, with a copy of the old ones
   --log LEVEL              log messages to ask for: debug, info, notice, warning,
                            error, critical, alert, emergency (default: info, of
@@ -93,6 +103,7 @@ A call may become a task: its status is shown until it has a result, for at most
 hour, or the seconds of --timeout. Ctrl-C asks the server to cancel the task; the
 second Ctrl-C does not wait for its end.
 
+On a terminal, the program that PAGER names, or less, shows what is longer than it.
 No proxy is used: the variables HTTP_PROXY and HTTPS_PROXY are not read.
 
 Exit codes: 0 good, 1 the tool failed, or lint or --check found something, 2 wrong
@@ -124,7 +135,7 @@ pub(crate) enum Command {
     Logout,
 }
 
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: [&str; 21] = [
     "tools",
     "resources",
     "prompts",
@@ -141,13 +152,17 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "install",
     "manifest",
     "completions",
+    "man",
     "raw",
     "trace",
     "login",
     "logout",
 ];
 
-pub(crate) const OPTIONS: [&str; 22] = [
+pub(crate) const OPTIONS: [&str; 25] = [
+    "--from",
+    "--cargo",
+    "--pack",
     "--total",
     "--check",
     "--write",
@@ -186,6 +201,8 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Duration>,
     pub(crate) total: Option<Duration>,
     pub(crate) check: bool,
+    pub(crate) cargo: bool,
+    pub(crate) pack: bool,
     pub(crate) write: bool,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) no_browser: bool,
@@ -194,6 +211,8 @@ pub(crate) struct Options {
     pub(crate) client_metadata: Option<String>,
     pub(crate) scope: Option<String>,
     pub(crate) env: Vec<(String, String)>,
+    /// The working directory of the program.
+    pub(crate) folder: Option<String>,
     pub(crate) roots: Vec<String>,
     pub(crate) log: Option<LoggingLevel>,
     pub(crate) output: Option<String>,
@@ -209,6 +228,8 @@ pub(crate) struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     Run(Box<(Options, Command, Target)>),
+    /// Show the skills in a folder.
+    Skills(Box<Options>, String),
     Print(String),
 }
 
@@ -216,7 +237,7 @@ pub(crate) enum Parsed {
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, String> {
     let mut args = args.into_iter();
     let (mut options, mut words) = (Options::default(), Vec::new());
-    let mut program = None;
+    let (mut program, mut from) = (None, None);
     while let Some(arg) = args.next() {
         let arg = utf8(arg)?;
         let (name, inline) = match arg.split_once('=') {
@@ -234,6 +255,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             }
             "-h" | "--help" => return Ok(Parsed::Print(HELP.into())),
             "-V" | "--version" => return Ok(Parsed::Print(format!("inspect {}\n", env!("CARGO_PKG_VERSION")))),
+            "--from" => from = Some(HostKind::named(&value("a host, like claude")?)?),
             "--json" => options.json = true,
             "--trace" => options.trace = true,
             "--traceparent" => options.traceparent = Some(traceparent(&value("a traceparent")?)?),
@@ -243,6 +265,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "--timeout" => options.timeout = Some(seconds(name, &value("a number of seconds")?)?),
             "--total" => options.total = Some(seconds(name, &value("a number of seconds")?)?),
             "--check" => options.check = true,
+            "--cargo" => options.cargo = true,
+            "--pack" => options.pack = true,
             "--write" => options.write = true,
             "--header" => options.headers.push(pair(&value("a header, like 'Name: value'")?, ':', name)?),
             "--no-browser" => options.no_browser = true,
@@ -260,16 +284,24 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             _ => words.push(arg),
         }
     }
-    if let [first, rest @ ..] = words.as_slice()
-        && first == "completions"
-        && program.is_none()
-    {
-        let [shell] = rest else {
-            return Err(format!("completions needs one shell: {}", completions::SHELLS.join(", ")));
-        };
-        return completions::script(shell).map(Parsed::Print);
+    if program.is_none() && from.is_none() && !words.last().is_some_and(|word| is_url(word)) {
+        match words.as_slice() {
+            [first] if first == "man" => return Ok(Parsed::Print(completions::man())),
+            [first, shell] if first == "completions" => return completions::script(shell).map(Parsed::Print),
+            [first, ..] if first == "completions" => {
+                return Err(format!("completions needs one shell: {}", completions::SHELLS.join(", ")));
+            }
+            [first, folder] if first == "skills" => return Ok(Parsed::Skills(Box::new(options), folder.clone())),
+            _ => {}
+        }
     }
-    let (words, target) = target(words, program)?;
+    let (words, target) = match from {
+        Some(_) if program.is_some() => {
+            return Err("there are two servers: one of --from, and a program behind --".into());
+        }
+        Some(host) => known(host, words, &mut options)?,
+        None => target(words, program)?,
+    };
     options.only_trace = words.first().is_some_and(|word| word == "trace");
     options.trace |= options.only_trace;
     let command = command(words.into_iter().skip(usize::from(options.only_trace)))?;
@@ -290,7 +322,10 @@ fn check(options: &Options, command: &Command, target: &Target) -> Result<(), St
         _ if options.client_secret_env.is_some() && options.client_id.is_none() => {
             "--client-secret-env needs --client-id"
         }
-        _ if options.check && *command != Command::Manifest => "--check is for manifest",
+        _ if (options.check || options.cargo || options.pack) && *command != Command::Manifest => {
+            "--check, --cargo and --pack are for manifest"
+        }
+        Target::Url(_) if options.cargo || options.pack => "--cargo and --pack are for programs, not for a URL",
         _ if options.write && !matches!(command, Command::Install { .. }) => "--write is for install",
         Target::Program(_) if !options.headers.is_empty() => "--header is for servers at a URL, not for programs",
         Target::Program(_) if matches!(command, Command::Login | Command::Logout) => {
@@ -320,6 +355,18 @@ fn is_url(word: &str) -> bool {
 /// Returns whether a URL names a Unix socket.
 pub(crate) fn is_unix(url: &str) -> bool {
     url.starts_with("unix:")
+}
+
+/// Finds the server that a host knows by the first word. What the command line says goes before what the host's file says.
+fn known(host: HostKind, mut words: Vec<String>, options: &mut Options) -> Result<(Vec<String>, Target), String> {
+    let found = host.find(words.first().map(String::as_str), &Places::here())?;
+    words.remove(0);
+    options.env.splice(0..0, found.env);
+    let named = |name: &str| options.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let headers: Vec<_> = found.headers.into_iter().filter(|(name, _)| !named(name)).collect();
+    options.headers.extend(headers);
+    options.folder = found.folder;
+    Ok((words, found.target))
 }
 
 /// Returns whether a command is about a server that others can reach.
@@ -376,7 +423,7 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
             name: need("the name of the server in the host's file")?,
             hosts: words.by_ref().map(|word| HostKind::named(&word)).collect::<Result<_, _>>()?,
         },
-        "completions" => return Err("completions needs no server".into()),
+        "completions" | "man" => return Err(format!("{verb} needs no server")),
         "login" => Command::Login,
         "logout" => Command::Logout,
         "raw" => Command::Raw { method: need("a method, like tools/list")?, params: words.next() },
@@ -441,7 +488,7 @@ mod tests {
     fn parsed(line: &str) -> Result<(Options, Command, Target), String> {
         match parse(line.split(' ').filter(|word| !word.is_empty()).map(OsString::from)) {
             Ok(Parsed::Run(run)) => Ok(*run),
-            Ok(Parsed::Print(text)) => Err(text),
+            Ok(Parsed::Print(text) | Parsed::Skills(_, text)) => Err(text),
             Err(wrong) => Err(wrong),
         }
     }
@@ -494,6 +541,8 @@ mod tests {
             timeout: Some(Duration::from_millis(2500)),
             total: Some(Duration::from_secs(60)),
             check: false,
+            cargo: false,
+            pack: false,
             write: false,
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
             no_browser: true,
@@ -502,6 +551,7 @@ mod tests {
             client_metadata: Some("https://c/m".into()),
             scope: Some("a".into()),
             env: vec![],
+            folder: None,
             roots: vec![".".into()],
             log: Some(LoggingLevel::Info),
             output: Some("f".into()),
@@ -534,9 +584,10 @@ mod tests {
             ("--jso -- s", "there is no option --jso"),
             ("--traceparent 00-x -- s", "--traceparent: \"00-x\" is not a traceparent"),
             ("--total x -- s", "--total needs a number of seconds, not \"x\""),
-            ("--check tools -- s", "--check is for manifest"),
+            ("--check tools -- s", "--check, --cargo and --pack are for manifest"),
+            ("--pack manifest http://h", "--cargo and --pack are for programs"),
             ("--write tools -- s", "--write is for install"),
-            ("install a nano -- s", "there is no host \"nano\"; there are claude, vscode, cursor"),
+            ("install a nano -- s", "there is no host \"nano\"; there are claude, claude-code, codex, cursor,"),
             ("install -- s", "install needs the name of the server"),
             ("completions", "completions needs one shell: bash, zsh, fish"),
             (
@@ -544,6 +595,9 @@ mod tests {
                 "there are no completions for \"ksh\" (did you mean \"zsh\"?); there are bash, zsh, fish",
             ),
             ("completions bash -- s", "completions needs no server"),
+            ("man -- s", "man needs no server"),
+            ("--from nano a", "there is no host \"nano\""),
+            ("--from zed a -- s", "two servers: one of --from"),
             ("--timeout x -- s", "--timeout needs a number of seconds, not \"x\""),
             ("--timeout", "--timeout needs a number of seconds"),
             ("--header A -- s", "--header needs a name and a value"),

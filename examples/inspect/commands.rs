@@ -19,7 +19,7 @@ use crate::page::{Look, Page, Spans, Style};
 use crate::schema::{Member, Schema};
 use crate::session::{Around, Session};
 use crate::show::{self, List};
-use crate::terminal::print;
+use crate::terminal::{page_through, print};
 use crate::text::{clean, one_line};
 
 /// The reason why a command failed.
@@ -193,7 +193,7 @@ impl Run<'_, '_> {
     /// Prints the result. The command `trace` prints messages instead.
     pub(crate) fn print(&self, text: &str) -> Done {
         self.around.live.borrow_mut().clear();
-        if !self.options.only_trace {
+        if !self.options.only_trace && !page_through(text, self.pretty) {
             print(text.as_bytes())?;
         }
         Ok(())
@@ -409,6 +409,7 @@ impl Run<'_, '_> {
         let pages = self.list("tools", ServerCapability::Tools)?;
         let all = items(&pages, "tools");
         let warnings = lint::tools(&all);
+        let cost = lint::cost(&all);
         if self.options.json {
             let one = |warning: &lint::Warning| {
                 let mut json = Members::default();
@@ -418,7 +419,10 @@ impl Run<'_, '_> {
                 json.finish()
             };
             let list = array(&warnings.iter().map(one).collect::<Vec<_>>());
-            self.print_json(&format!("{{\"warnings\":{list}}}"))?;
+            let mut json = Members::default();
+            json.add("warnings", &list);
+            json.add("cost", &cost.json());
+            self.print_json(&json.finish())?;
         } else {
             let mut page = self.page();
             for warning in &warnings {
@@ -433,6 +437,7 @@ impl Run<'_, '_> {
             if warnings.is_empty() {
                 page.say(0, Style::Good, format_args!("{} tools, nothing that clients are known to refuse", all.len()));
             }
+            page.say(0, Style::Dim, &cost);
             self.print(&page.finish())?;
         }
         if warnings.is_empty() { Ok(()) } else { Err(Trouble::Found) }

@@ -4,7 +4,7 @@ use mcp_sansio::revision::Revision;
 
 use crate::args::{COMMANDS, HELP, OPTIONS};
 use crate::arguments::meant;
-use crate::install::HOSTS;
+use crate::hosts::HOSTS;
 
 pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
@@ -21,8 +21,12 @@ fn words_after() -> [(&'static str, String); 4] {
 }
 
 /// The words that can follow an option with a fixed list of values.
-fn values_of() -> [(&'static str, String); 2] {
-    [("--revision", Revision::ALL.map(Revision::date).join(" ")), ("--log", LEVELS.into())]
+fn values_of() -> [(&'static str, String); 3] {
+    [
+        ("--revision", Revision::ALL.map(Revision::date).join(" ")),
+        ("--log", LEVELS.into()),
+        ("--from", HOSTS.map(|host| host.word).join(" ")),
+    ]
 }
 
 /// Options with a file.
@@ -58,6 +62,43 @@ fn about(name: &str) -> String {
     let text =
         Some(right(first)).filter(|text| !text.is_empty() && !text.starts_with('[')).unwrap_or_else(|| right(second));
     text.trim_end_matches([':', ';', ',']).to_owned()
+}
+
+/// Returns the manual page: the help, as `man` wants it.
+pub(crate) fn man() -> String {
+    // A line that begins with a dot or a quote would be a command of roff, and `-` a hyphen.
+    let roff = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let mut page = format!(
+        ".TH INSPECT 1 \"\" \"inspect {}\" \"\"\n.SH NAME\ninspect \\- looks at any MCP server\n.SH SYNOPSIS\n.nf\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let (usage, rest) = HELP.split_once("\n\nCommands").unwrap_or((HELP, ""));
+    for line in usage.lines().skip(2) {
+        page.push_str(&format!("{}\n", roff(line.trim_start_matches("Usage:").trim())));
+    }
+    page.push_str(".fi\n.SH DESCRIPTION\n");
+    for line in format!("Commands{rest}").lines() {
+        let (left, right) = line.split_at_checked(COLUMN).unwrap_or((line, ""));
+        match (line.chars().next(), left.trim()) {
+            (None, _) => page.push_str(".PP\n"),
+            (Some(' '), "") => page.push_str(&format!("{}\n", roff(right))),
+            // Two spaces end what a command or an option is called.
+            (Some(' '), _) if line.starts_with("  ") => {
+                let (name, text) = match line[2..].split_once("  ") {
+                    Some((name, text)) => (name, text.trim()),
+                    None if left.ends_with(' ') => (left.trim(), right),
+                    None => (line.trim(), ""),
+                };
+                page.push_str(&format!(".TP\n.B {}\n{}", roff(name), roff(text)));
+                page.push_str(if text.is_empty() { "" } else { "\n" });
+            }
+            (Some(_), _) if line.starts_with("Commands") || line == "Options" => {
+                page.push_str(&format!(".SS {}\n", roff(line)));
+            }
+            (Some(_), _) => page.push_str(&format!("{}\n", roff(line))),
+        }
+    }
+    page
 }
 
 fn bash() -> String {
@@ -185,6 +226,11 @@ mod tests {
         for name in COMMANDS.iter().chain(&OPTIONS) {
             assert!(about(name).len() > 3, "{name}: {:?}", about(name));
         }
+        let page = man();
+        for name in COMMANDS.iter().chain(&OPTIONS) {
+            assert!(page.contains(&name.replace('-', "\\-")), "{name}: {page}");
+        }
+        assert!(!page.contains("\n\n") && page.contains(".TP\n.B tools [NAME]\ntools and their arguments;"), "{page}");
         assert_eq!(about("ping"), "how long an answer takes");
         assert_eq!(about("--quiet"), "hide progress, logs and the program's stderr");
         assert_eq!(about("complete"), "complete the argument NAME of a prompt, or of a template");

@@ -1,4 +1,4 @@
-//! Changes members of a JSON file that a person keeps: all other bytes stay as they are.
+//! Changes members of a JSON file that a person keeps, with comments or without: all other bytes stay as they are.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -15,12 +15,13 @@ use crate::json::{pretty, quote};
 const COLUMNS: usize = 80;
 
 /// Sets the member at `path` to the JSON `value`, and makes the objects on the way. Members that are there keep their place;
-/// new ones come last. The error says why the text is not changed.
+/// new ones come last. Comments and trailing commas are allowed, and stay. The error says why the text is not changed.
 pub(crate) fn set(text: &str, path: &[&str], value: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return set("{}\n", path, value);
     }
-    let root = Raw::parse(text.as_bytes()).map_err(|fault| format!("it is not plain JSON: {fault}"))?;
+    let plain = plain(text);
+    let root = Raw::parse(plain.as_bytes()).map_err(|fault| format!("it is not JSON: {fault}"))?;
     let (mut object, mut left) = (root, path);
     loop {
         if object.kind() != JsonKind::Object {
@@ -35,7 +36,7 @@ pub(crate) fn set(text: &str, path: &[&str], value: &str) -> Result<String, Stri
                 if Raw::parse(value.as_bytes()).is_ok_and(|value| same(old, value)) {
                     return Ok(text.to_owned());
                 }
-                let at = offset(text, old.as_bytes());
+                let at = offset(&plain, old.as_bytes());
                 let value = laid_out(value, &indent_of_line(text, at));
                 return Ok(splice(text, at, old.as_bytes().len(), &value));
             }
@@ -43,31 +44,111 @@ pub(crate) fn set(text: &str, path: &[&str], value: &str) -> Result<String, Stri
             (None, _) => {
                 let value =
                     rest.iter().rev().fold(value.to_owned(), |value, name| format!("{{{}:{value}}}", quote(name)));
-                return Ok(insert(text, object, name, &value));
+                return Ok(insert(text, &plain, object, name, &value));
             }
         }
     }
 }
 
-/// Adds a member at the end of an object of the text.
-fn insert(text: &str, object: Raw<'_>, name: &str, value: &str) -> String {
-    let begin = offset(text, object.as_bytes());
+/// Sets the members of an entry, an object at `path`. Those that are not in `own` are the user's, and stay. An entry of another kind,
+/// with a member of `own` that the new one does not have, is replaced as a whole.
+pub(crate) fn set_entry(text: &str, path: &[&str], entry: &str, own: &[&str]) -> Result<String, String> {
+    let plain = plain(text);
+    let new = Raw::parse(entry.as_bytes()).map_err(|fault| fault.to_string())?;
+    let old = Raw::parse(plain.as_bytes()).ok();
+    let old = old.and_then(|root| path.iter().try_fold(root, |value, name| value.get(name)));
+    if !old.is_some_and(|old| is_same_kind(old, new, own)) {
+        return set(text, path, entry);
+    }
+    new.members().try_fold(text.to_owned(), |text, (name, value)| {
+        set(&text, &[path, &[name.to_string().as_str()]].concat(), value.as_str())
+    })
+}
+
+pub(crate) fn is_same_kind(old: Raw<'_>, new: Raw<'_>, own: &[&str]) -> bool {
+    old.kind() == JsonKind::Object && own.iter().all(|name| old.get(name).is_none() || new.get(name).is_some())
+}
+
+/// Replaces comments and trailing commas by spaces: JSON is left, and everything keeps its place.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // A comma with nothing but space and comments behind it so far.
+    let mut comma = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = match c {
+            '"' => string_len(rest),
+            '/' if rest.starts_with("//") => rest.find(['\r', '\n']).unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+            c => c.len_utf8(),
+        };
+        let (part, after) = rest.split_at(len);
+        rest = after;
+        if c == '/' && len > 1 {
+            out.extend(std::iter::repeat_n(' ', len));
+            continue;
+        }
+        match c {
+            '}' | ']' => comma.take().into_iter().for_each(|at| out.replace_range(at..at + 1, " ")),
+            ',' => comma = Some(out.len()),
+            c if c.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// Returns the length of a JSON string at the beginning of a text, with its quotes.
+fn string_len(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| match byte {
+        _ if is_escaped => {
+            is_escaped = false;
+            false
+        }
+        b'\\' => {
+            is_escaped = true;
+            false
+        }
+        byte => byte == b'"',
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+/// Adds a member at the end of an object of the text. Places are those of `plain`.
+fn insert(text: &str, plain: &str, object: Raw<'_>, name: &str, value: &str) -> String {
+    let begin = offset(plain, object.as_bytes());
+    let end = begin + object.as_bytes().len() - 1;
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let Some((first, _)) = object.members().next() else {
         let outer = indent_of_line(text, begin);
         let indent = format!("{outer}  ");
-        let member = format!("{}: {}", quote(name), laid_out(value, &indent));
-        return splice(text, begin, object.as_bytes().len(), &format!("{{\n{indent}{member}\n{outer}}}"));
+        let member = format!("\n{indent}{}: {}\n{outer}", quote(name), laid_out(value, &indent)).replace('\n', newline);
+        let inner = text[begin + 1..end].trim_end();
+        return splice(text, begin + 1, end - begin - 1, &format!("{inner}{member}"));
     };
-    // The new member is laid out as the first one is.
-    let between = &text[begin + 1..key_offset(text, first)];
     let last =
-        object.members().last().map_or(begin, |(_, value)| offset(text, value.as_bytes()) + value.as_bytes().len());
-    let value = match between.rsplit_once('\n') {
-        Some((_, indent)) => laid_out(value, indent),
-        None => value.to_owned(),
+        object.members().last().map_or(begin, |(_, value)| offset(plain, value.as_bytes()) + value.as_bytes().len());
+    // A trailing comma is blank in `plain`, and the only one outside of comments.
+    let comma = (last..end)
+        .find(|&at| text.as_bytes()[at] == b',' && plain.as_bytes()[at] == b' ' && !in_comment(&text[last..at]));
+    let behind = comma.map_or(last, |at| at + 1);
+    // A comment on the line of the last member stays with it.
+    let rest = plain[behind..end].split('\n').next().unwrap_or_default().trim_end_matches('\r').len();
+    let at = if text[behind..behind + rest].trim().is_empty() { behind } else { behind + rest };
+    // The new member is laid out as the first one is.
+    let member = match plain[begin + 1..key_offset(plain, first)].rsplit_once('\n') {
+        Some((_, indent)) => format!("\n{indent}{}: {}", quote(name), laid_out(value, indent)).replace('\n', newline),
+        None => format!(" {}: {value}", quote(name)),
     };
-    let space = if between.is_empty() { " " } else { between };
-    splice(text, last, 0, &format!(",{space}{}: {value}", quote(name)))
+    let [before, after] = if comma.is_some() { ["", ","] } else { [",", ""] };
+    [&text[..last], before, &text[last..at], &member, after, &text[at..]].concat()
+}
+
+/// Returns `true` if a text of space and comments ends within one.
+fn in_comment(text: &str) -> bool {
+    plain(&format!("{text}x")).ends_with(' ')
 }
 
 /// Formats a value whose first line begins somewhere in a line with this indent.
@@ -295,10 +376,40 @@ mod tests {
     }
 
     #[test]
+    fn comments_and_trailing_commas_stay() {
+        for (old, new) in [
+            ("{\n  // none, \"yet\"\n}\n", "{\n  // none, \"yet\"\n  \"b\": 2\n}\n"),
+            ("{\n  \"a\": 1 // one, two\n}", "{\n  \"a\": 1, // one, two\n  \"b\": 2\n}"),
+            ("{\n  \"a\": 1, // one\n  // end\n}", "{\n  \"a\": 1, // one\n  \"b\": 2,\n  // end\n}"),
+            ("{\n  \"a\": 1 /* , */ ,\n}", "{\n  \"a\": 1 /* , */ ,\n  \"b\": 2,\n}"),
+            ("{ /* x\n */ \"a\":\"//\", }", "{ /* x\n */ \"a\":\"//\", \"b\": 2, }"),
+            (
+                "{\r\n  // ä\r\n  \"a\": {\"x\":1,},\r\n}\r\n",
+                "{\r\n  // ä\r\n  \"a\": {\"x\":1,},\r\n  \"b\": 2,\r\n}\r\n",
+            ),
+            ("{\"a\\\"/*\":[1,2,],\"b\":/* old */1}", "{\"a\\\"/*\":[1,2,],\"b\":/* old */2}"),
+        ] {
+            assert_eq!(set(old, &["b"], "2").as_deref(), Ok(new));
+            assert_eq!(set(new, &["b"], "2").as_deref(), Ok(new));
+        }
+    }
+
+    #[test]
+    fn what_the_user_has_added_to_an_entry_stays() {
+        let own = ["command", "args", "url"];
+        let set = |old: &str, entry: &str| set_entry(old, &["s", "b"], entry, &own).unwrap();
+        let old = "{\"s\": {\"b\": {\"command\": \"x\", /* mine */ \"trust\": true}}}";
+        let new = set(old, r#"{"command":"y","args":[]}"#);
+        assert_eq!(new, old.replace("\"x\"", "\"y\"").replace("true", "true, \"args\": []"));
+        assert_eq!(set(&new, r#"{"url":"u"}"#), "{\"s\": {\"b\": {\"url\": \"u\"}}}");
+    }
+
+    #[test]
     fn what_is_not_understood_is_not_changed() {
         for (text, words) in [
-            ("{ // mine\n}", "it is not plain JSON: "),
-            ("{\"a\":1,}", "it is not plain JSON: "),
+            ("{ /* mine }", "it is not JSON: "),
+            ("{\"a\":1,,}", "it is not JSON: "),
+            ("// mine", "it is not JSON: "),
             ("[]", "it is not an object"),
             ("{\"s\":[]}", "s is not an object"),
             ("{\"s\":{},\"s\":{}}", "it has \"s\" twice"),

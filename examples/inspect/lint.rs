@@ -2,10 +2,12 @@
 //! own for names and schemas.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use mcp_sansio::json::constant::is_meta;
 use mcp_sansio::json::{JsonKind, Raw};
 
+use crate::json::{Members, array, compact, quote};
 use crate::text::one_line;
 
 /// Something that some clients refuse.
@@ -53,6 +55,48 @@ pub(crate) fn tools(tools: &[Raw<'_>]) -> Vec<Warning> {
     }
     lint.warnings.truncate(WARNINGS);
     lint.warnings
+}
+
+/// The cost of the list of tools, which hosts put before each conversation of their model.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    /// Of all tools, as JSON without spaces.
+    bytes: usize,
+    /// The three largest, with their bytes.
+    largest: Vec<(String, usize)>,
+}
+
+/// The bytes of a token, as models count English and JSON: an estimate.
+const TOKEN: usize = 4;
+
+/// Returns what all tools of a server cost.
+pub(crate) fn cost(tools: &[Raw<'_>]) -> Cost {
+    let name = |tool: Raw<'_>| one_line(text(tool, "name").unwrap_or_default());
+    let mut largest: Vec<_> = tools.iter().map(|tool| (name(*tool), compact(*tool).len())).collect();
+    let bytes = largest.iter().map(|(_, bytes)| bytes).sum();
+    largest.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    largest.truncate(3);
+    Cost { bytes, largest }
+}
+
+impl Cost {
+    pub(crate) fn json(&self) -> String {
+        let mut json = Members::default();
+        json.add("bytes", &self.bytes.to_string());
+        json.add("tokens", &self.bytes.div_ceil(TOKEN).to_string());
+        let tool = |(name, bytes): &(String, usize)| format!("{{\"tool\":{},\"bytes\":{bytes}}}", quote(name));
+        json.add("largest", &array(&self.largest.iter().map(tool).collect::<Vec<_>>()));
+        json.finish()
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tokens = self.bytes.div_ceil(TOKEN);
+        write!(f, "The list costs a model {} bytes, some {tokens} tokens.", self.bytes)?;
+        let largest: Vec<String> = self.largest.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
+        if largest.is_empty() { Ok(()) } else { write!(f, " Largest: {}", largest.join(", ")) }
+    }
 }
 
 struct Lint {

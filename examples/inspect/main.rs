@@ -7,12 +7,14 @@ mod commands;
 mod completions;
 mod edit;
 mod host;
+mod hosts;
 mod install;
 mod json;
 mod lint;
 mod live;
 mod login;
 mod manifest;
+mod pack;
 mod page;
 mod schema;
 mod session;
@@ -21,6 +23,7 @@ mod skills;
 mod tasks;
 mod terminal;
 mod text;
+mod toml;
 mod trace;
 
 use std::cell::RefCell;
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Ok(Parsed::Print(text)) => {
             return ExitCode::from(if terminal::print(text.as_bytes()).is_ok() { 0 } else { 6 });
         }
+        Ok(Parsed::Skills(options, folder)) => return skills::in_folder(Path::new(&folder), &options),
         Err(wrong) => {
             live::write(&format!("inspect: {}; see inspect --help\n", text::clean(wrong)));
             return ExitCode::from(2);

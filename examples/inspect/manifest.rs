@@ -6,18 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio_extensions::skills::Digest;
 use mcp_sansio_host::schema::same;
 
 use crate::args::{Options, Target};
 use crate::commands::{Done, Run, Trouble};
-use crate::edit;
+use crate::hosts::whole;
 use crate::json::{Members, array, compact, pretty, quote};
+use crate::pack::{Entry, zip};
 use crate::page::Style;
 use crate::text::{clean, one_line};
+use crate::{edit, toml};
 
 /// The schema of `server.json`.
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
@@ -97,7 +100,7 @@ impl Facts {
         }
     }
 
-    fn server(&self, target: &Target) -> Document {
+    fn server(&self, target: &Target, packages: &[String]) -> Document {
         let (name, is_known) = self.registry_name();
         let mut open = Vec::new();
         if !is_known {
@@ -129,9 +132,22 @@ impl Facts {
                 remote.add("url", &quote(url));
                 add("remotes", array(&[remote.finish()]), false);
             }
-            Target::Program(_) => open.push("`packages` is not there: only you know where the program is published"),
+            Target::Program(_) if packages.is_empty() => {
+                open.push("`packages` is not there: --cargo and --pack write it for a crate and a bundle");
+            }
+            Target::Program(_) => {
+                if packages.iter().any(|package| package.contains("OWNER/REPOSITORY")) {
+                    open.push("the bundle's `identifier` needs the address of its release");
+                }
+                add("packages", array(packages), true);
+            }
         }
         Document { file: "server.json", members, open }
+    }
+
+    /// Returns the name of the file of the bundle.
+    fn bundle_name(&self) -> String {
+        format!("{}-{}.mcpb", self.plain_name(), self.version)
     }
 
     fn bundle(&self, program: &[String], options: &Options) -> Document {
@@ -163,6 +179,59 @@ impl Facts {
         }
         Document { file: "manifest.json", members, open }
     }
+}
+
+/// Returns a package of `server.json`: a program over stdio, with its arguments and variables.
+fn package(kind: &str, identifier: &str, more: &[(&str, &str)], args: &[String], options: &Options) -> String {
+    let mut package = Members::default();
+    package.add("registryType", &quote(kind));
+    package.add("identifier", &quote(identifier));
+    more.iter().for_each(|(name, text)| package.add(name, &quote(text)));
+    package.add("transport", r#"{"type":"stdio"}"#);
+    let argument = |arg: &String| format!("{{\"type\":\"positional\",\"value\":{}}}", quote(arg));
+    if !args.is_empty() {
+        package.add("packageArguments", &array(&args.iter().map(argument).collect::<Vec<_>>()));
+    }
+    let variable =
+        |(name, _): &(String, String)| format!("{{\"name\":{},\"isRequired\":true,\"isSecret\":true}}", quote(name));
+    if !options.env.is_empty() {
+        package.add("environmentVariables", &array(&options.env.iter().map(variable).collect::<Vec<_>>()));
+    }
+    package.finish()
+}
+
+/// A crate as its `Cargo.toml` has it.
+struct Crate {
+    name: String,
+    version: String,
+    readme: String,
+}
+
+impl Crate {
+    /// `version` is that of the server, for a crate that has it from its workspace.
+    fn of(folder: &Path, version: &str) -> Result<Self, String> {
+        let path = folder.join("Cargo.toml");
+        let json = fs::read_to_string(&path).map_err(|error| error.to_string()).and_then(|text| toml::read(&text));
+        let json = json.map_err(|why| format!("{}: {why}", clean(path.display())))?;
+        let root = Raw::parse(json.as_bytes()).map_err(|fault| fault.to_string())?;
+        let text = |key: &str| Some(root.get("package")?.get(key)?.text()?.to_string());
+        let name = text("name").ok_or_else(|| format!("{}: it has no package", clean(path.display())))?;
+        let readme = text("readme").unwrap_or_else(|| "README.md".into());
+        Ok(Crate { name, version: text("version").unwrap_or_else(|| version.to_owned()), readme })
+    }
+}
+
+/// Returns `true` if a README shows the line `mcp-name: NAME`. The page of a crate has no comments, and the registry reads the page.
+fn shows_name(readme: &str, name: &str) -> bool {
+    let mut shown = String::new();
+    let mut rest = readme;
+    while let Some((before, after)) = rest.split_once("<!--") {
+        shown.push_str(before);
+        rest = after.split_once("-->").map_or("", |(_, after)| after);
+    }
+    shown.push_str(rest);
+    let plain = |c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c));
+    shown.split("mcp-name: ").skip(1).any(|rest| rest.split(plain).next() == Some(name))
 }
 
 fn cut(text: &str) -> String {
@@ -289,22 +358,109 @@ impl Run<'_, '_> {
         let info = hello.as_ref().and_then(|hello| hello.server());
         let Some(info) = info else { return Err(Trouble::Over("the server does not say its name".into())) };
         let facts = Facts::of(info, &tools, has_prompts);
-        let mut documents = vec![facts.server(self.target)];
-        if let Target::Program(words) = self.target {
-            let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            documents.push(facts.bundle(&words, self.options));
+        let folder = Path::new(self.options.output.as_deref().unwrap_or("."));
+        let words: Vec<String> = match self.target {
+            Target::Program(words) => words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            Target::Url(_) => Vec::new(),
+        };
+        let bundle = (!words.is_empty()).then(|| facts.bundle(&words, self.options));
+        let mut is_drift = false;
+        // The bundle has the manifest in it, and `server.json` has the digest of the bundle.
+        if let Some(bundle) = &bundle
+            && !self.options.json
+        {
+            is_drift |= self.bring_up_to_date(bundle, &folder.join(bundle.file))?;
         }
+        let packages = self.packages(&facts, folder, &words)?;
+        let server = facts.server(self.target, &packages);
         if self.options.json {
             let mut all = Members::default();
-            documents.iter().for_each(|document| all.add(document.file, &document.json()));
+            [Some(&server), bundle.as_ref()]
+                .into_iter()
+                .flatten()
+                .for_each(|document| all.add(document.file, &document.json()));
             return self.print_json(&all.finish());
         }
-        let folder = Path::new(self.options.output.as_deref().unwrap_or("."));
-        let mut is_drift = false;
-        for document in &documents {
-            is_drift |= self.bring_up_to_date(document, &folder.join(document.file))?;
+        is_drift |= self.bring_up_to_date(&server, &folder.join(server.file))?;
+        if self.options.cargo {
+            is_drift |= self.check_readme(folder, &server)?;
         }
         if is_drift && self.options.check { Err(Trouble::Found) } else { Ok(()) }
+    }
+
+    /// Returns the packages of `server.json`: those of `--cargo` and `--pack`, and what is there of other kinds.
+    fn packages(&mut self, facts: &Facts, folder: &Path, words: &[String]) -> Result<Vec<String>, Trouble> {
+        let args = words.get(1..).unwrap_or_default();
+        let old = fs::read_to_string(folder.join("server.json")).unwrap_or_default();
+        let old = Raw::parse(old.as_bytes()).ok().and_then(|old| old.get("packages"));
+        let kind = |package: &Raw<'_>| Some(package.get("registryType")?.text()?.to_string());
+        let is_ours = |kind: &str| kind == "cargo" && self.options.cargo || kind == "mcpb" && self.options.pack;
+        let others = old.into_iter().flat_map(|old| old.items());
+        let others = others.filter(|package| !kind(package).is_some_and(|kind| is_ours(&kind)));
+        let mut packages = Vec::new();
+        if self.options.cargo {
+            let named = Crate::of(folder, &facts.version).map_err(Trouble::Usage)?;
+            packages.push(package("cargo", &named.name, &[("version", &named.version)], args, self.options));
+        }
+        if self.options.pack {
+            let digest = self.pack(facts, folder, words)?;
+            let is_bundle = |package: &Raw<'_>| kind(package).as_deref() == Some("mcpb");
+            let old = old.and_then(|old| old.items().find(is_bundle)?.get("identifier")?.text());
+            let made_up = "https://github.com/OWNER/REPOSITORY/releases/download/v";
+            let place = format!("{made_up}{}/{}", facts.version, facts.bundle_name());
+            // Only its last part follows the version.
+            let place =
+                old.map(|old| old.to_string()).filter(|old| old.ends_with(&facts.bundle_name())).unwrap_or(place);
+            let more = [("version", facts.version.as_str()), ("fileSha256", digest.as_str())];
+            packages.push(package("mcpb", &place, &more, args, self.options));
+        }
+        // Nothing is made of what is there without a word about it.
+        if packages.is_empty() { Ok(packages) } else { Ok(packages.into_iter().chain(others.map(compact)).collect()) }
+    }
+
+    /// Writes the bundle, unless with `--check`. Returns its SHA-256 in hexadecimal.
+    fn pack(&self, facts: &Facts, folder: &Path, words: &[String]) -> Result<String, Trouble> {
+        let fails = |path: &Path, error: std::io::Error| Trouble::Usage(format!("{}: {error}", clean(path.display())));
+        let read = |path: &Path| fs::read(path).map_err(|error| fails(path, error));
+        let program = PathBuf::from(whole(words.first().map_or("", String::as_str).as_ref()));
+        let manifest = read(&folder.join("manifest.json"))?;
+        let is_binary = Raw::parse(&manifest).ok().and_then(|json| json.get("server")?.get("type")?.text());
+        if !is_binary.is_some_and(|kind| kind.eq_str("binary")) {
+            return Err(Trouble::Usage(
+                "--pack is for a server that is one program; for others there is `mcpb pack`".into(),
+            ));
+        }
+        let name = format!("server/{}", program.file_name().unwrap_or_default().to_string_lossy());
+        let program = read(&program)?;
+        let entries = [
+            Entry { name: "manifest.json", bytes: &manifest, mode: 0o644 },
+            Entry { name: &name, bytes: &program, mode: 0o755 },
+        ];
+        let bundle = zip(&entries);
+        let digest = Digest::of(&bundle).to_string().trim_start_matches("sha256:").to_owned();
+        let path = folder.join(facts.bundle_name());
+        if !self.options.check && !self.options.json {
+            fs::write(&path, &bundle).map_err(|error| fails(&path, error))?;
+            self.print(&format!("{} written, SHA-256 {digest}\n", clean(path.display())))?;
+        }
+        Ok(digest)
+    }
+
+    /// Returns whether the README of the crate does not show the name of the server, as `server.json` has it now.
+    fn check_readme(&mut self, folder: &Path, server: &Document) -> Result<bool, Trouble> {
+        let written = fs::read_to_string(folder.join(server.file)).unwrap_or_else(|_| server.json());
+        let name = Raw::parse(written.as_bytes()).ok().and_then(|json| json.get("name")?.text());
+        let name = name.map(|name| name.to_string()).unwrap_or_default();
+        let path = folder.join(Crate::of(folder, "").map_err(Trouble::Usage)?.readme);
+        let shown = shows_name(&fs::read_to_string(&path).unwrap_or_default(), &name);
+        let path = clean(path.display());
+        match shown {
+            true => self.print(&format!("{path} shows the name\n"))?,
+            false => self.print(&format!(
+                "{path}: no line `mcp-name: {name}` that its page shows; the registry looks for it there\n"
+            ))?,
+        }
+        Ok(!shown)
     }
 
     /// Returns whether the file was not as the server says.
@@ -376,6 +532,8 @@ mod tests {
             let info = format!("{{\"name\":{},\"version\":\"1\"}}", quote(name));
             Facts::of(Raw::parse(info.as_bytes()).unwrap(), &[], false).registry_name()
         };
+        assert!(shows_name("# a\n\n`mcp-name: io.github.a/b`.", "io.github.a/b"));
+        assert!(!shows_name("<!-- mcp-name: io.github.a/b -->\nmcp-name: io.github.a/b2", "io.github.a/b"));
         assert_eq!(named("com.example/calc"), ("com.example/calc".into(), true));
         assert_eq!(named("my calc"), ("io.github.OWNER/my-calc".into(), false));
         assert_eq!(named("a/b/c"), ("io.github.OWNER/a-b-c".into(), false));

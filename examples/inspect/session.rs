@@ -379,6 +379,9 @@ fn spawn<'m>(
     let (program, arguments) = words.split_first().ok_or_else(|| ClientError::Url("which program?".into()))?;
     let mut command = Command::new(program);
     command.args(arguments).envs(options.env.iter().map(|(name, value)| (name, value)));
+    if let Some(folder) = &options.folder {
+        command.current_dir(folder);
+    }
     let name = std::path::Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
     let live = Rc::clone(&around.live);
     let stderr = match options.quiet {

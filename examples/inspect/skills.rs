@@ -1,21 +1,25 @@
 //! The commands for skills: lists them, shows one, and writes its files to a folder.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use mcp_sansio::client::Request;
 use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::client::OwnedResult;
+use mcp_sansio_extensions::skills::front_matter::FrontMatter;
 use mcp_sansio_extensions::skills::{
-    ActiveSkill, Skill, SkillError, SkillLimits, SkillsCapability, SkillsPage, capability,
+    ActiveSkill, Digest, Skill, SkillError, SkillLimits, SkillsCapability, SkillsPage, capability, front_matter,
 };
 
+use crate::args::Options;
 use crate::arguments::{listed, meant};
 use crate::commands::{Done, Run, Trouble};
 use crate::json::{Members, array, compact, quote};
-use crate::page::{Spans, Style};
+use crate::page::{Page, Spans, Style};
 use crate::show::bytes;
+use crate::terminal;
 use crate::text::{clean, file_name, one_line};
 
 const LIMITS: SkillLimits = SkillLimits::DEFAULT;
@@ -35,15 +39,7 @@ impl Run<'_, '_> {
             return self.print_json(&format!("{{\"skills\":{}}}", array(&entries)));
         }
         let mut page = self.page();
-        for skill in &skills {
-            page.gap();
-            page.spans(
-                0,
-                &Spans::of(Style::Name, one_line(skill.name())).and(Style::Dim, format_args!("  {}", size(skill))),
-            );
-            page.say(2, Style::Plain, one_line(skill.description()));
-            page.say(2, Style::Dim, one_line(skill.uri()));
-        }
+        skills.iter().for_each(|skill| show(&mut page, skill));
         self.nothing_if_empty(page, skills.is_empty(), "skills")
     }
 
@@ -156,6 +152,92 @@ impl Run<'_, '_> {
         }
         self.print(&text)
     }
+}
+
+fn show(page: &mut Page, skill: &Skill) {
+    page.gap();
+    page.spans(0, &Spans::of(Style::Name, one_line(skill.name())).and(Style::Dim, format_args!("  {}", size(skill))));
+    page.say(2, Style::Plain, one_line(skill.description()));
+    page.say(2, Style::Dim, one_line(skill.uri()));
+}
+
+/// Shows the skills in a folder: each folder in it, or itself, with a `SKILL.md`. What breaks a rule of the protocol is named on stderr,
+/// and makes the exit code 1.
+pub(crate) fn in_folder(folder: &Path, options: &Options) -> ExitCode {
+    let look = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
+    let mut folders = vec![folder.to_owned()];
+    match fs::read_dir(folder) {
+        Ok(entries) => folders.extend(entries.flatten().map(|entry| entry.path())),
+        Err(error) => {
+            crate::live::write(&format!("inspect: {}: {error}\n", clean(folder.display())));
+            return ExitCode::from(2);
+        }
+    }
+    folders.sort();
+    let (mut page, mut entries, mut is_good) = (Page::new(look), Vec::new(), true);
+    for folder in folders.iter().filter(|folder| folder.join("SKILL.md").is_file()) {
+        match read_skill(folder) {
+            Ok(skill) => {
+                show(&mut page, &skill);
+                entries.push(json(&skill).finish());
+            }
+            Err(why) => {
+                is_good = false;
+                crate::live::write(&format!("{}: {}\n", clean(folder.display()), clean(why)));
+            }
+        }
+    }
+    let out = if options.json { format!("{{\"skills\":{}}}\n", array(&entries)) } else { page.finish() };
+    let is_printed = terminal::print(out.as_bytes()).is_ok();
+    ExitCode::from(if !is_printed { 6 } else { u8::from(!is_good) })
+}
+
+/// Reads a skill as a server would offer it.
+fn read_skill(folder: &Path) -> Result<Skill, String> {
+    let folder = fs::canonicalize(folder).map_err(|error| error.to_string())?;
+    let directory = format!("skill://{}", folder.file_name().unwrap_or_default().to_string_lossy());
+    let mut resources = Vec::new();
+    let mut files = files_in(&folder, 0).map_err(|error| error.to_string())?;
+    files.sort();
+    for file in &files {
+        let bytes = fs::read(file).map_err(|error| error.to_string())?;
+        let path = file.strip_prefix(&folder).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        let mut resource = Members::default();
+        resource.add("uri", &quote(&format!("{directory}/{path}")));
+        resource.add("digest", &quote(&Digest::of(&bytes).to_string()));
+        resource.add("size", &bytes.len().to_string());
+        resources.push(resource.finish());
+    }
+    let skill_md = fs::read(folder.join("SKILL.md")).map_err(|error| error.to_string())?;
+    let (yaml, _) = front_matter::split(&skill_md).map_err(|error| error.to_string())?;
+    let yaml = FrontMatter::read(yaml).map_err(|error| error.to_string())?;
+    let mut fields = Members::default();
+    for name in ["name", "description"] {
+        yaml.text(name).into_iter().for_each(|text| fields.add(name, &quote(text)));
+    }
+    let mut entry = Members::default();
+    entry.add("uri", &quote(&format!("{directory}/SKILL.md")));
+    entry.add("frontmatter", &fields.finish());
+    entry.add("resources", &array(&resources));
+    let entry = entry.finish();
+    let entry = Raw::parse(entry.as_bytes()).map_err(|fault| fault.to_string())?;
+    Skill::of(entry, &LIMITS).map_err(|error| error.to_string())
+}
+
+/// Returns the files in a folder and its folders. Links may lead elsewhere, and are left out.
+fn files_in(folder: &Path, depth: usize) -> io::Result<Vec<PathBuf>> {
+    /// The most folders within each other.
+    const DEPTH: usize = 16;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_file() => files.push(entry.path()),
+            kind if kind.is_dir() && depth < DEPTH => files.extend(files_in(&entry.path(), depth + 1)?),
+            _ => {}
+        }
+    }
+    Ok(files)
 }
 
 /// Returns the number of files and their size.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -100,6 +101,27 @@ pub(crate) fn is_unread() -> bool {
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
     let told = poll(&mut fds, Some(&Timespec::default()));
     told.is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+/// Shows a text that is longer than the terminal with the program that `PAGER` names, or `less`. Returns `false` if the text is still
+/// to be printed: it fits, or there is no such program.
+pub(crate) fn page_through(text: &str, is_terminal: bool) -> bool {
+    let rows = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(0, |size| size.ws_row);
+    if !is_terminal || rows == 0 || text.lines().count() < rows.into() {
+        return false;
+    }
+    let pager = env::var("PAGER").unwrap_or_else(|_| "less".into());
+    let mut command = Command::new("sh");
+    command.args(["-c", &pager]).stdin(Stdio::piped());
+    if env::var_os("LESS").is_none() {
+        // Colours, and no end before the reader says so.
+        command.env("LESS", "R");
+    }
+    let Ok(mut pager) = command.spawn() else { return false };
+    // A reader who has seen enough ends the pager early.
+    let _ = pager.stdin.take().map(|mut pipe| pipe.write_all(text.as_bytes()));
+    // What `sh` says of a program that is not there, or cannot be run.
+    pager.wait().is_ok_and(|status| !matches!(status.code(), Some(126 | 127)))
 }
 
 /// Prints to stdout. A closed stdout is not an error.

@@ -28,7 +28,11 @@ fn example(name: &str) -> String {
 }
 
 fn inspect(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+    started(env!("CARGO_BIN_EXE_inspect"), args)
+}
+
+fn started(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env("COLUMNS", "80").env_remove("NO_COLOR").env_remove("TRACEPARENT").env("TERM", "xterm");
     command
@@ -688,13 +692,17 @@ fn stderr_before_the_connection_stands_is_kept_back() {
 
 /// Runs the program on a terminal. Each pair of `typed` is a text to wait for, and the text to type then.
 fn on_a_terminal(args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
+    on_a_terminal_with(env!("CARGO_BIN_EXE_inspect"), args, typed)
+}
+
+fn on_a_terminal_with(program: &str, args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap();
     let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let stdio = || Stdio::from(slave.try_clone().unwrap());
-    let mut child = inspect(args).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+    let mut child = started(program, args).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
     drop(slave);
     let mut keys = File::from(master.try_clone().unwrap());
     let mut screen = File::from(master);
@@ -755,6 +763,17 @@ fn questions_on_a_terminal() {
         assert!(shown.contains("── declined ──") && shown.contains("is left alone."), "{shown}");
         let (_, shown) = on_a_terminal(&args, &[("[1-4] >", "\x04")]);
         assert!(shown.contains("── cancelled ──") && shown.contains("is left alone."), "{shown}");
+    }
+}
+
+#[test]
+fn what_is_longer_than_the_terminal_goes_through_a_pager() {
+    let sysmon = example("sysmon");
+    for (pager, lines) in [("head -n 2", 2), ("cat", 30), ("no-such-pager 2>&-", 30)] {
+        let words = format!("stty rows 10 && PAGER='{pager}' exec \"$0\" tools -- \"$1\"");
+        let (code, shown) = on_a_terminal_with("sh", &["-c", &words, env!("CARGO_BIN_EXE_inspect"), &sysmon], &[]);
+        let count = shown.lines().count();
+        assert!(code == 0 && if lines == 2 { count == 2 } else { count >= lines }, "{pager}: {shown}");
     }
 }
 

@@ -105,13 +105,19 @@ fn answers_are_compared_with_the_output_schema() {
 #[test]
 fn lint_finds_what_clients_refuse() {
     let (code, out, _) = against("calc", &["lint"]);
-    assert_eq!((code, out.as_str()), (0, "2 tools, nothing that clients are known to refuse\n"));
+    let (good, cost) = out.split_once('\n').unwrap();
+    assert_eq!((code, good), (0, "2 tools, nothing that clients are known to refuse"));
+    let (_, listed, _) = against("calc", &["--json", "tools"]);
+    let bytes = listed.trim().len() - r#"{"tools":[,]}"#.len();
+    let words = format!("The list costs a model {bytes} bytes, some {} tokens. Largest: add ", bytes.div_ceil(4));
+    assert!(cost.replace('\n', " ").starts_with(&words), "{cost}");
     let list = tools(2, r#","outputSchema":{"type":"object","properties":{"a":{"type":"array"}}}"#);
     let (code, out, _) = made_up(&[HELLO, &list], &["lint"]);
     assert_eq!(code, 1);
     assert!(out.starts_with("t · outputSchema.a  is an array without items: "), "{out}");
     let (code, out, _) = made_up(&[HELLO, &list], &["--json", "lint"]);
     assert!(code == 1 && out.starts_with(r#"{"warnings":[{"tool":"t","place":"outputSchema.a","warning":"#), "{out}");
+    assert!(out.contains(r#"],"cost":{"bytes":"#) && out.contains(r#""largest":[{"tool":"t","bytes":"#), "{out}");
 }
 
 /// A server that never answers.
@@ -230,10 +236,55 @@ fn manifests_follow_the_server() {
     assert_eq!(folder.read("server.json"), "{ // mine\n}");
 }
 
+#[test]
+fn a_crate_and_a_bundle_are_packages() {
+    let folder = Folder::new("manifest-cargo");
+    let there = folder.0.to_str().unwrap();
+    let publish = |more: &[&str]| against("calc", &[&["manifest", "--cargo", "--pack", "-o", there], more].concat());
+    let (code, _, err) = publish(&[]);
+    assert!(code == 2 && err.contains("Cargo.toml: No such file"), "{err}");
+    fs::write(folder.path("Cargo.toml"), "[package]\nname = \"my-calc\"\nversion = \"1.2.3\" # mine\n").unwrap();
+    fs::write(folder.path("README.md"), "<!-- mcp-name: io.github.me/calc -->\n").unwrap();
+    let (code, out, err) = publish(&[]);
+    let bundle = format!("calc-{}.mcpb", env!("CARGO_PKG_VERSION"));
+    assert!(code == 0 && out.contains(&format!("{bundle} written, SHA-256 ")), "{out}{err}");
+    let server = folder
+        .read("server.json")
+        .replace("io.github.OWNER/calc", "io.github.me/calc")
+        .replace("OWNER/REPOSITORY", "me/calc");
+    fs::write(folder.path("server.json"), &server).unwrap();
+    let cargo =
+        r#"{"registryType": "cargo", "identifier": "my-calc", "version": "1.2.3", "transport": {"type": "stdio"}}"#;
+    let digest = out.split("SHA-256 ").nth(1).unwrap().split('\n').next().unwrap();
+    let flat = server.split_whitespace().collect::<Vec<_>>().join(" ").replace("{ ", "{").replace(" }", "}");
+    assert!(flat.contains(cargo) && flat.contains(&format!("\"fileSha256\": \"{digest}\"")), "{flat}");
+    // A comment is not on the page of the crate.
+    let (code, out, _) = publish(&["--check"]);
+    assert!(code == 1 && out.contains("README.md: no line `mcp-name: io.github.me/calc`"), "{out}");
+    fs::write(folder.path("README.md"), "# calc\n\nmcp-name: io.github.me/calc\n").unwrap();
+    let (code, out, _) = publish(&["--check"]);
+    assert!(
+        code == 0 && out.contains("README.md shows the name") && out.matches("is up to date").count() == 2,
+        "{out}"
+    );
+    // What others unpack is the program, and may be run.
+    let unpacked = folder.path("unpacked");
+    let unzip = "import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; z.extractall(sys.argv[2]); \
+        print([oct(i.external_attr >> 16) for i in z.infolist()])";
+    let python = Command::new("python3").args(["-c", unzip]).arg(folder.path(&bundle)).arg(&unpacked).output();
+    if let Ok(done) = python {
+        assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "['0o100644', '0o100755']", "{done:?}");
+        assert_eq!(fs::read(unpacked.join("server/calc")).unwrap(), fs::read(example("calc")).unwrap());
+        assert_eq!(fs::read(unpacked.join("manifest.json")).unwrap(), folder.read("manifest.json").as_bytes());
+    }
+    let (code, _, err) = run(&["manifest", "--pack", "-o", there, "--", "sh", "-c", "cat"]);
+    assert!(code == 3 || code == 2, "{err}");
+}
+
 /// Runs a command with a home folder of its own.
 fn at_home(home: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = inspect(args);
-    let command = command.env("HOME", home).env("XDG_CONFIG_HOME", home.join(".config"));
+    let command = command.env("HOME", home).env("XDG_CONFIG_HOME", home.join(".config")).env_remove("CODEX_HOME");
     let done = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
@@ -246,7 +297,11 @@ fn install_adds_to_the_files_of_hosts() {
     let calc = example("calc");
     let install = |args: &[&str]| at_home(&folder.0, &[&["install"], args, &["--", &calc, "-x"]].concat());
     let (code, out, _) = install(&["sums"]);
-    assert!(code == 0 && out.matches(&format!("\"command\": \"{calc}\"")).count() == 3, "{out}");
+    assert!(code == 0 && out.matches(&format!("\"command\": \"{calc}\"")).count() == 7, "{out}");
+    assert!(
+        out.contains(&format!("config.toml\n[mcp_servers.sums]\ncommand = \"{calc}\"\nargs = [\"-x\"]\n")),
+        "{out}"
+    );
     assert!(
         out.contains("Claude Desktop: ") && out.contains("Nothing is written") && folder.names("").is_empty(),
         "{out}"
@@ -277,18 +332,18 @@ fn install_adds_to_the_files_of_hosts() {
     assert!(code == 0 && out.matches("has it already").count() == 2 && folder.read(file) == new, "{out}");
     assert_eq!(folder.names(".config/Claude").len(), 2);
 
-    // A file with comments is left as it is; the others are written.
+    // A file that is not understood is left as it is; the others are written.
     let code_file = ".config/Code/User/mcp.json";
     fs::create_dir_all(folder.path(".config/Code/User")).unwrap();
-    fs::write(folder.path(code_file), "{\n  // mine\n  \"servers\": {}\n}\n").unwrap();
+    fs::write(folder.path(code_file), "{\n  // mine\n  \"servers\": [}\n").unwrap();
     let (code, out, err) = install(&["more", "--write"]);
     assert!(
-        code == 0 && out.contains("Cursor: ") && err.contains("mcp.json is not changed: it is not plain JSON"),
+        code == 0 && out.contains("Cursor: ") && err.contains("mcp.json is not changed: it is not JSON"),
         "{out}{err}"
     );
     let (code, _, err) = install(&["more", "vscode", "--write"]);
     assert!(code == 2 && err.contains("is not changed"), "{err}");
-    assert_eq!(folder.read(code_file), "{\n  // mine\n  \"servers\": {}\n}\n");
+    assert_eq!(folder.read(code_file), "{\n  // mine\n  \"servers\": [}\n");
     assert_eq!(folder.names(".config/Code/User"), ["mcp.json"]);
     fs::write(folder.path(code_file), "").unwrap();
     assert_eq!(install(&["more", "vscode", "--write"]).0, 0);
@@ -299,6 +354,132 @@ fn install_adds_to_the_files_of_hosts() {
     // A server that does not answer is not installed.
     let (code, ..) = at_home(&folder.0, &["install", "no", "cursor", "--write", "--", "false"]);
     assert!(code == 3 && !folder.read(".cursor/mcp.json").contains("\"no\""));
+}
+
+/// The file of each host, as its users have it, and the part that `install sums` adds or changes, with `CALC` for the program.
+const FILES: [(&str, &str, &str, &str, &str); 8] = [
+    (
+        "claude",
+        ".config/Claude/claude_desktop_config.json",
+        "{\n  \"globalShortcut\": \"\",\n  \"mcpServers\": {}\n}\n",
+        "\"mcpServers\": {}",
+        "\"mcpServers\": {\n    \"sums\": {\n      \"command\": \"CALC\",\n      \"args\": []\n    }\n  }",
+    ),
+    (
+        "claude-code",
+        ".claude.json",
+        "{\n  \"numStartups\": 7,\n  \"projects\": {\"/p\":  {\"mcpServers\": {}}}\n}",
+        "{}}}",
+        "{}}},\n  \"mcpServers\": {\n    \"sums\": {\n      \"type\": \"stdio\",\n      \"command\": \"CALC\",\n      \"args\": []\n    }\n  }",
+    ),
+    (
+        "codex",
+        ".codex/config.toml",
+        "# mine\nmodel = \"x\"  # the best\n\n[mcp_servers.sums]\nargs = []\ncommand = \"old\" # to change\nstartup_timeout_sec = 20\n\n[tui]\n",
+        "\"old\"",
+        "\"CALC\"",
+    ),
+    (
+        "cursor",
+        ".cursor/mcp.json",
+        "{\"mcpServers\":{\"a\":{\"url\":\"u\"}}}",
+        "{\"url\":\"u\"}",
+        "{\"url\":\"u\"}, \"sums\": {\"command\":\"CALC\",\"args\":[]}",
+    ),
+    (
+        "gemini",
+        ".gemini/settings.json",
+        "{\n  \"mcpServers\": {\n    // By hand\n    \"sums\": {\"command\": \"old\", \"args\": [], \"trust\": true}\n  }\n}\n",
+        "\"old\"",
+        "\"CALC\"",
+    ),
+    (
+        "vscode",
+        ".config/Code/User/mcp.json",
+        "{\n\t\"servers\": {\n\t\t/* none, yet */\n\t},\n\t\"inputs\": [],\n}\n",
+        "yet */\n\t}",
+        "yet */\n\t  \"sums\": {\n\t    \"type\": \"stdio\",\n\t    \"command\": \"CALC\",\n\t    \"args\": []\n\t  }\n\t}",
+    ),
+    (
+        "windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        "{\n  \"mcpServers\": {\n    \"a\": {\"serverUrl\": \"u\", \"disabled\": true}\n  }\n}\n",
+        "true}",
+        "true},\n    \"sums\": {\n      \"command\": \"CALC\",\n      \"args\": []\n    }",
+    ),
+    (
+        "zed",
+        ".config/zed/settings.json",
+        "// Zed settings\n//\n{\n  \"theme\": \"One Dark\", // dark\n  \"vim_mode\": true,\n}\n",
+        "true,\n",
+        "true,\n  \"context_servers\": {\n    \"sums\": {\n      \"command\": \"CALC\",\n      \"args\": []\n    }\n  },\n",
+    ),
+];
+
+#[cfg(target_os = "linux")]
+#[test]
+fn each_host_keeps_its_file_and_is_read() {
+    let folder = Folder::new("install-hosts");
+    // A long path, so that each entry is laid out on lines of its own.
+    let calc = folder.path(&"long".repeat(20)).join("calc");
+    fs::create_dir_all(calc.parent().unwrap()).unwrap();
+    fs::copy(example("calc"), &calc).unwrap();
+    let calc = calc.to_str().unwrap();
+    for (host, file, old, part, new) in FILES {
+        fs::create_dir_all(folder.path(file).parent().unwrap()).unwrap();
+        fs::write(folder.path(file), old).unwrap();
+        let (code, out, err) = at_home(&folder.0, &["install", "sums", host, "--write", "--", calc]);
+        assert!(code == 0 && out.contains("the old one is "), "{host}: {out}{err}");
+        assert_eq!(folder.read(file), old.replacen(part, &new.replace("CALC", calc), 1), "{host}");
+        let (code, out, _) = at_home(&folder.0, &["install", "sums", host, "--write", "--", calc]);
+        assert!(code == 0 && out.contains("has it already"), "{host}: {out}");
+        // What was written starts the server.
+        let (code, out, err) = at_home(&folder.0, &["--from", host, "sums", "call", "add", "a=1", "b=2"]);
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "3\n", ""), "{host}");
+    }
+    // From one host to another.
+    let (code, out, _) = at_home(&folder.0, &["--from", "zed", "sums", "install", "more", "codex", "--write"]);
+    assert!(code == 0 && folder.read(".codex/config.toml").contains("[mcp_servers.more]\ncommand = "), "{out}");
+    for (args, words) in [
+        (&["--from", "codex"][..], "which server of Codex? it has sums, more"),
+        (&["--from", "codex", "sum", "ping"], "has no server \"sum\" (did you mean \"sums\"?); it has sums, more"),
+        (&["--from", "cursor", "a", "ping"], "u"),
+    ] {
+        let (code, _, err) = at_home(&folder.0, args);
+        assert!(code == 2 && err.contains(words), "{code} {err}");
+    }
+}
+
+#[test]
+fn skills_of_a_folder() {
+    let folder = Folder::new("skills-folder");
+    for name in ["refunds", "Bad Name"] {
+        fs::create_dir_all(folder.path(name).join("scripts")).unwrap();
+        let text = format!("---\nname: {name}\ndescription: How to refund\n---\nDo it.\n");
+        fs::write(folder.path(name).join("SKILL.md"), text).unwrap();
+        fs::write(folder.path(name).join("scripts/a.sh"), "true\n").unwrap();
+    }
+    let (code, out, err) = run(&["skills", folder.0.to_str().unwrap()]);
+    assert!(code == 1 && err.contains("Bad Name: "), "{err}");
+    assert_eq!(out, "refunds  2 files, 61 bytes\n  How to refund\n  skill://refunds/SKILL.md\n");
+    let (code, out, err) = run(&["--json", "skills", folder.path("refunds").to_str().unwrap()]);
+    assert!(
+        code == 0 && err.is_empty() && out.contains(r#""uri":"skill://refunds/scripts/a.sh","digest":"sha256:"#),
+        "{out}"
+    );
+    assert_eq!(run(&["skills", "/does/not/exist"]).0, 2);
+}
+
+#[test]
+fn the_manual_page_is_one() {
+    let (code, page, _) = run(&["man"]);
+    assert!(code == 0 && page.starts_with(".TH INSPECT 1") && page.contains(".B \\-\\-from HOST\n"), "{page}");
+    let file = std::env::temp_dir().join(format!("inspect-{}.1", std::process::id()));
+    fs::write(&file, page).unwrap();
+    if let Ok(done) = Command::new("mandoc").args(["-Tlint", "-Werror"]).arg(&file).output() {
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+    fs::remove_file(file).unwrap();
 }
 
 #[cfg(target_os = "linux")]
