@@ -504,6 +504,12 @@ impl ClientCapability {
     }
 }
 
+/// The capabilities whose requests are `sampling/createMessage`.
+pub(crate) const SAMPLING: [ClientCapability; 3] =
+    [ClientCapability::Sampling, ClientCapability::SamplingTools, ClientCapability::SamplingContext];
+/// The capabilities whose requests are `elicitation/create`.
+pub(crate) const ELICITATION: [ClientCapability; 2] = [ClientCapability::ElicitForm, ClientCapability::ElicitUrl];
+
 /// The capabilities that a client declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -1,17 +1,12 @@
 //! The client's description of itself: name, capabilities, revisions.
 
+use super::layer::{Around, Layer};
 use super::request_meta::MetaParts;
 use crate::content::{Icon, Icons};
 use crate::json::{Raw, object::Object};
-use crate::protocol::{ClientCapabilities, ClientCapability, meta};
+use crate::protocol::{ClientCapabilities, ClientCapability, ELICITATION, SAMPLING, meta};
 use crate::revision::{Revision, Revisions, Since};
 use crate::sink::Writer;
-
-/// The capabilities whose requests are `sampling/createMessage`.
-pub(super) const SAMPLING: [ClientCapability; 3] =
-    [ClientCapability::Sampling, ClientCapability::SamplingTools, ClientCapability::SamplingContext];
-/// The capabilities whose requests are `elicitation/create`.
-pub(super) const ELICITATION: [ClientCapability; 2] = [ClientCapability::ElicitForm, ClientCapability::ElicitUrl];
 
 /// The `clientInfo`, the `capabilities` and the revisions of a client ([capability
 /// negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation)).
@@ -43,6 +38,8 @@ pub struct ClientInfo<'t> {
     pub(super) extensions: Option<Raw<'t>>,
     pub(super) result_types: &'t [&'t str],
     pub(crate) revisions: Revisions,
+    /// The layers.
+    pub(super) around: Option<&'t dyn Around>,
 }
 
 impl<'t> ClientInfo<'t> {
@@ -63,6 +60,7 @@ impl<'t> ClientInfo<'t> {
             extensions: None,
             result_types: &[],
             revisions: Revisions::ALL,
+            around: None,
         }
     }
 
@@ -140,6 +138,13 @@ impl<'t> ClientInfo<'t> {
     #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
         ClientInfo { revisions, ..self }
+    }
+
+    /// Sets the [layers](Layer) around all messages. A request goes through them in this order, and its outcome in the reverse
+    /// one. Default: none.
+    #[must_use]
+    pub const fn layers<const N: usize>(self, layers: &'t [&'t dyn Layer; N]) -> Self {
+        ClientInfo { around: Some(layers), ..self }
     }
 
     /// Returns the name of the client, its `name`.

@@ -6,8 +6,10 @@ use super::pending::{after, until};
 use super::request::write_request;
 use super::request_meta::MetaParts;
 use super::responses::is_complete;
-use super::timeouts::write_timed_out;
-use super::{Client, ClientEvent, ErrorObject, ProtocolViolation, RequestError, SendError, TransportError, Turn};
+use super::timeouts::{CANCELLED, write_timed_out};
+use super::{
+    Client, ClientEvent, ErrorObject, PendingId, ProtocolViolation, RequestError, SendError, TransportError, Turn,
+};
 use crate::json::{Raw, Text};
 use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
@@ -174,6 +176,7 @@ impl Client<'_> {
     pub fn give_up_probe(&mut self) -> bool {
         let gives_up = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
         if gives_up {
+            self.opening_unanswered(self.opening.wire, TransportError::Closed);
             self.opening.enter("end of the process", Phase::WantInitialize);
         }
         gives_up
@@ -193,10 +196,8 @@ impl Client<'_> {
 
     /// Writes the next message of the opening.
     pub(crate) fn advance_opening(&mut self, out: &mut dyn Out) -> Turn<'static> {
-        if let Phase::Failed(why) = self.opening.phase {
-            return Ok(self.unconnected(RequestError::Lost(why)));
-        }
         if self.opening.deadline.is_some_and(|deadline| until(deadline, self.now) <= 0) {
+            self.opening_unanswered(self.opening.wire, TransportError::TimedOut);
             match self.opening.phase {
                 Phase::Discovering if self.newest(Era::Legacy).is_some() => {
                     self.opening.late_probe = self.opening.wire;
@@ -206,6 +207,7 @@ impl Client<'_> {
                     // The protocol forbids to cancel `initialize`.
                     if phase == Phase::Discovering {
                         write_timed_out(self.opening.wire, out)?;
+                        self.show_sent(CANCELLED);
                     }
                     return Ok(self.unconnected(RequestError::Lost(TransportError::TimedOut)));
                 }
@@ -222,7 +224,10 @@ impl Client<'_> {
             },
             _ => {}
         }
-        Ok(None)
+        match self.opening.phase {
+            Phase::Failed(why) => Ok(self.unconnected(RequestError::Lost(why))),
+            _ => Ok(None),
+        }
     }
 
     fn newest(&self, era: Era) -> Option<Revision> {
@@ -234,14 +239,27 @@ impl Client<'_> {
         let (wire, info) = (self.next_id(), self.info);
         let method = if sent == Phase::Discovering { Method::Discover } else { Method::Initialize };
         let version = if method == Method::Discover { revision.date() } else { "" };
-        write_request(out, RequestInfo { version, ..RequestInfo::new(wire.into(), method.name()) }, &mut |params| {
-            if method == Method::Discover {
-                return info.write_meta(params, revision, MetaParts::default());
-            }
-            params.text("protocolVersion", revision.date());
-            info.write_capabilities(params.key("capabilities"), revision);
-            info.write_info(params.key("clientInfo"), revision)
-        })?;
+        if self.enter_layers(wire, method).is_some() {
+            self.opening_unanswered(wire, TransportError::Refused);
+            self.opening_ended(TransportError::Refused);
+            return Ok(());
+        }
+        let written = write_request(
+            out,
+            RequestInfo { version, ..RequestInfo::new(wire.into(), method.name()) },
+            &mut |params| {
+                if method == Method::Discover {
+                    return info.write_meta(params, revision, MetaParts::default());
+                }
+                params.text("protocolVersion", revision.date());
+                info.write_capabilities(params.key("capabilities"), revision);
+                info.write_info(params.key("clientInfo"), revision)
+            },
+        );
+        if let (Err(_), Some(around)) = (written, info.around) {
+            around.dropped(PendingId(wire), false, self.now);
+        }
+        written?;
         self.last_id = wire;
         self.opening.enter("advance", sent);
         self.opening.asks = Some(revision).filter(|revision| !revision.is_modern()).or(self.opening.asks);
@@ -267,6 +285,9 @@ impl Client<'_> {
 
     /// Takes the answer to the probe or to `initialize`.
     pub(crate) fn opening_answered<'a>(&mut self, wire: u64, envelope: &Envelope<'a>, out: &mut dyn Out) -> Turn<'a> {
+        if let Some(around) = self.info.around {
+            around.leave_opening(PendingId(wire as u32), envelope, self.now);
+        }
         if wire == u64::from(self.opening.late_initialize) {
             self.opening.late_initialize = 0;
             return Ok(None);
@@ -372,6 +393,7 @@ impl Client<'_> {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
         write_notification(out, MessageHead::Initialized, "notifications/initialized")?;
+        self.show_sent("notifications/initialized");
         Ok(Some(self.connected("InitializeResult", revision, result, result.get("serverInfo"))))
     }
 
@@ -410,9 +432,11 @@ impl Client<'_> {
             (Phase::Discovering, TransportError::Status(_) | TransportError::Invalid)
                 if self.newest(Era::Legacy).is_some() =>
             {
+                self.opening_unanswered(self.opening.wire, why);
                 self.opening.enter("lost", Phase::WantInitialize);
             }
             (Phase::Discovering | Phase::Initializing, _) if wire == u64::from(self.opening.wire) => {
+                self.opening_unanswered(self.opening.wire, why);
                 self.opening.enter("lost", Phase::Failed(why));
             }
             _ => {}
@@ -424,7 +448,10 @@ impl Client<'_> {
         match self.opening.phase {
             Phase::Idle | Phase::Over | Phase::Failed(_) => {}
             Phase::Ready => self.opening.enter("end", Phase::Over),
-            _ => self.opening.enter("end", Phase::Failed(why)),
+            _ => {
+                self.opening_unanswered(self.opening.wire, why);
+                self.opening.enter("end", Phase::Failed(why));
+            }
         }
     }
 
@@ -468,6 +495,7 @@ impl Client<'_> {
         }
         if !revision.is_modern() {
             write_notification(out, MessageHead::Notification, "notifications/roots/list_changed")?;
+            self.show_sent("notifications/roots/list_changed");
         }
         Ok(())
     }

@@ -41,6 +41,7 @@ mod client_info;
 mod connect;
 pub mod form;
 mod held;
+mod layer;
 mod line_client;
 mod notifications;
 mod pending;
@@ -58,6 +59,7 @@ pub mod views;
 
 pub use client_info::ClientInfo;
 pub use connect::InitializeResult;
+pub use layer::{Layer, LayerRequest};
 pub use line_client::{ClientHandle, ClientHandler, LineClient};
 pub use notifications::ChangeNotification;
 pub use pending::PendingRequest;
@@ -470,6 +472,14 @@ impl<'m> Client<'m> {
     /// - [`SendError::Busy`]: no slot is free.
     /// - [`SendError::FullNow`], [`SendError::FullNever`]: the sink has no room.
     pub fn send(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<PendingId, SendError> {
+        match self.info.around.filter(|_| self.opening.is_ready()) {
+            Some(around) => around.send(self, *request, out),
+            None => self.send_now(request, out),
+        }
+    }
+
+    /// Sends a request that has passed the layers.
+    pub(crate) fn send_now(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<PendingId, SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
         if request.method != Method::Other {
             if !request.method.is_of(revision.era()) {
@@ -561,7 +571,13 @@ impl<'m> Client<'m> {
                 }
                 self.response(exchange, &envelope, out)
             }
-            MessageShape::Notification { method } => Ok(self.notification(exchange, &envelope, method)),
+            MessageShape::Notification { method } => {
+                let around = self.info.around;
+                if around.is_some_and(|around| !around.notification(method, envelope.params, self.now)) {
+                    return Ok(None);
+                }
+                Ok(self.notification(exchange, &envelope, method))
+            }
             MessageShape::Request { id, method } => self.request(exchange, &envelope, id, method, out),
             MessageShape::Invalid { id } => {
                 // A server of 2026-07-28 must not send requests, and over HTTP an answer is not possible.
@@ -591,14 +607,18 @@ impl<'m> Client<'m> {
             let due = pending.due(now).is_some_and(|due| until(due, now) <= 0);
             let done = match state {
                 PendingState::Ended(why) => Ok(self.done(token, Err(RequestError::Lost(why)))),
+                PendingState::Answered { layer } => Ok(self.layer_answered(token, layer)),
                 PendingState::Subscription(state) if due && state.is_closing() => {
                     self.close(token);
                     Ok(None)
                 }
                 PendingState::Subscription(SubscriptionState::Resting) if due => self.reopen(token, out),
-                _ if due => id
-                    .map_or(Ok(()), |id| timeouts::write_timed_out(id, out))
-                    .map(|()| self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))),
+                _ if due => id.map_or(Ok(()), |id| timeouts::write_timed_out(id, out)).map(|()| {
+                    if id.is_some() {
+                        self.show_sent(timeouts::CANCELLED);
+                    }
+                    self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))
+                }),
                 // A request that has ended is reported even while nothing can be sent.
                 _ if full || !self.opening.is_ready() => Ok(None),
                 PendingState::Retry => self.send_again(token, out).map(|()| None),

@@ -24,6 +24,8 @@ pub(crate) enum PendingState {
     ListingTools { id: u32, pages: u8 },
     /// A subscription, see [`SubscriptionState`].
     Subscription(SubscriptionState),
+    /// The layer with this number has ended the way of the request. The client reports its answer next.
+    Answered { layer: u8 },
     /// The request ended without a response. The client reports [`ClientEvent::Done`](super::ClientEvent::Done) next.
     Ended(TransportError),
 }
@@ -32,6 +34,8 @@ pub(crate) enum PendingState {
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Sent", "send"),
     ("Free", "Subscription", "listen"),
+    ("Sent", "Answered", "a layer answers"),
+    ("Subscription", "Answered", "a layer answers"),
     ("Sent", "InputRequired", "input required"),
     ("InputRequired", "InputRequired", "answer"),
     ("InputRequired", "Retry", "last answer"),
@@ -47,16 +51,18 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("ListTools", "Ended", "lost"),
     ("ListingTools", "Ended", "lost"),
     ("Subscription", "Ended", "lost"),
+    ("Answered", "Ended", "lost"),
     ("Sent", "Free", "close"),
     ("InputRequired", "Free", "close"),
     ("Retry", "Free", "close"),
     ("ListTools", "Free", "close"),
     ("ListingTools", "Free", "close"),
     ("Subscription", "Free", "close"),
+    ("Answered", "Free", "close"),
     ("Ended", "Free", "close"),
 ];
 
-machine!(PendingState, TRANSITIONS: Free Sent InputRequired Retry ListTools ListingTools Subscription Ended);
+machine!(PendingState, TRANSITIONS: Free Sent InputRequired Retry ListTools ListingTools Subscription Answered Ended);
 
 /// A slot for a request or a subscription in flight.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +117,11 @@ impl PendingRequest {
         let options = Options { timeout, ..Options::default() };
         *self = PendingRequest { token, method: Method::Listen, options, lists, ..PendingRequest::FREE };
         self.state.enter("listen", PendingState::Subscription(SubscriptionState::Opening));
+    }
+
+    /// Notes that a layer has ended its way.
+    pub(crate) fn answered(&mut self, layer: u8) {
+        self.state.enter("a layer answers", PendingState::Answered { layer });
     }
 
     /// Waits for `count` inputs of this round. With none, the client sends the request again.

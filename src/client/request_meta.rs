@@ -28,6 +28,9 @@ pub(crate) trait TraceMembers: Sync {
 
     fn write(&self, meta: &mut Object<'_, '_>);
 
+    /// Returns the trace context.
+    fn context(&self) -> TraceContext<'_>;
+
     /// Keeps its members and the `others` of `_meta`, to send the request with this token again.
     fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError>;
 }
@@ -39,6 +42,10 @@ impl TraceMembers for TraceContext<'_> {
 
     fn write(&self, meta: &mut Object<'_, '_>) {
         TraceContext::write(self, meta)
+    }
+
+    fn context(&self) -> TraceContext<'_> {
+        *self
     }
 
     fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError> {

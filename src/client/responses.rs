@@ -154,9 +154,10 @@ impl Client<'_> {
     pub(crate) fn done<'a>(
         &mut self,
         token: u32,
-        outcome: Result<Raw<'a>, RequestError<'a>>,
+        mut outcome: Result<Raw<'a>, RequestError<'a>>,
     ) -> Option<ClientEvent<'a>> {
         let ended = self.close(token)?;
+        self.leave_layers(token, &mut outcome);
         Some(ClientEvent::Done { token: PendingId(token), method: ended.method, retried: ended.rounds > 0, outcome })
     }
 

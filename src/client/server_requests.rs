@@ -6,7 +6,6 @@
 //! requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)); the application
 //! handles both in the same way.
 
-use super::client_info::{ELICITATION, SAMPLING};
 use super::form::Form;
 use super::held::{ANSWER, QUESTION, RELATED_TASK, VISIT, push_written};
 use super::result::ClientResult;
@@ -15,7 +14,7 @@ use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, Transp
 use crate::error::{self, RpcError};
 use crate::json::{JsonKind, Object, Raw, Text};
 use crate::memory::records::Record;
-use crate::protocol::{ClientCapabilities, ClientCapability, code, meta};
+use crate::protocol::{ClientCapabilities, ClientCapability, ELICITATION, SAMPLING, code, meta};
 use crate::revision::{Revision, Since};
 use crate::rpc::Envelope;
 use crate::rpc::begin;

@@ -151,8 +151,17 @@ impl Client<'_> {
         let (token, timeout) = (self.next_id(), self.timeout);
         self.free_slot()?.subscribe(token, filter.lists, timeout);
         self.last_id = token;
+        if let Some(layer) = self.enter_layers(token, Method::Listen) {
+            if let Some(pending) = self.pending_mut(token) {
+                pending.answered(layer);
+            }
+            return Ok(PendingId(token));
+        }
         if self.hold_filter(token, filter).is_err() {
             self.close(token);
+            if let Some(around) = self.info.around {
+                around.dropped(PendingId(token), false, self.now);
+            }
             return Err(SendError::NoRoom);
         }
         Ok(PendingId(token))

@@ -96,6 +96,30 @@ fn a_whole_life() {
     assert_eq!(ended.after, StopSignal::StdinClosed);
 }
 
+/// A journal is a layer of a client.
+#[test]
+fn a_journal_of_a_client() {
+    let journal = mcp_sansio_blocking::layers::Journal::new(Vec::new());
+    let layers: [&dyn mcp_sansio::client::Layer; 1] = [&journal];
+    let profile = PROFILE.layers(&layers);
+    let mut client = Client::new(Child::spawn(own_server(), &profile).unwrap(), Ignore);
+    client.connect().unwrap();
+    let arguments = Raw::constant(r#"{"a":1,"b":2}"#);
+    client.request(&Request::call("add").arguments(&arguments)).unwrap();
+    client.request(&Request::call("nothing")).unwrap_err();
+    client.close().unwrap();
+    let lines = journal.with(|lines| String::from_utf8(lines.clone()).unwrap());
+    let expected = [
+        r#""method":"server/discover","outcome":"result""#,
+        r#""method":"tools/call","name":"add","outcome":"result""#,
+        r#""method":"tools/call","name":"nothing","outcome":"error","code":-32602"#,
+    ];
+    for (line, expected) in lines.lines().zip(expected) {
+        assert!(line.contains(expected), "{lines}");
+    }
+    assert_eq!(lines.lines().count(), expected.len(), "{lines}");
+}
+
 /// A request waits while the connection is being opened.
 #[test]
 fn a_request_waits_for_the_opening() {

@@ -1,4 +1,5 @@
-//! [Layers](Layer) for servers on hosts: a journal, a switch that allows only what reads, limits of calls and of time.
+//! [Layers](Layer) for servers on hosts: a journal, a switch that allows only what reads, limits of calls and of time. The journal and the
+//! spans are layers of clients too, see [`ClientInfo::layers`](client::ClientInfo::layers).
 //!
 //! ```
 //! use mcp_sansio::service::{Call, HandlerResult, Service, Tool, ToolAnnotations};
@@ -35,10 +36,17 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcp_sansio::json::{Object, Raw};
+use mcp_sansio::client::{self, PendingId, RequestError, TransportError};
+use mcp_sansio::json::{Object, Raw, Text};
+#[cfg(feature = "tracing")]
+use mcp_sansio::protocol::Method;
+#[cfg(feature = "tracing")]
+use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentNotification};
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
+#[cfg(feature = "tracing")]
+use mcp_sansio::trace_context::TraceContext;
 
 use crate::LateSender;
 
@@ -47,25 +55,44 @@ type Passes = Result<Option<Receipt>, HandlerError>;
 /// The most requests that a layer remembers at once. Beyond it the oldest is forgotten: its client has gone without a word.
 const REMEMBERED: usize = 4_096;
 
+/// A request of a server or of a client.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Server(RequestToken),
+    Client(PendingId),
+}
+
+impl From<RequestToken> for Key {
+    fn from(token: RequestToken) -> Self {
+        Key::Server(token)
+    }
+}
+
+impl From<PendingId> for Key {
+    fn from(token: PendingId) -> Self {
+        Key::Client(token)
+    }
+}
+
 /// Requests that are not answered yet, each with the time when it came.
-struct Open<T>(Mutex<HashMap<RequestToken, (Millis, T)>>);
+struct Open<T>(Mutex<HashMap<Key, (Millis, T)>>);
 
 impl<T> Open<T> {
     fn new() -> Self {
         Open(Mutex::new(HashMap::new()))
     }
 
-    fn add(&self, token: RequestToken, now: Millis, entry: T) {
+    fn add(&self, key: impl Into<Key>, now: Millis, entry: T) {
         let mut open = lock(&self.0);
-        let oldest = || open.iter().min_by_key(|(_, (came, _))| *came).map(|(token, _)| *token);
+        let oldest = || open.iter().min_by_key(|(_, (came, _))| *came).map(|(key, _)| *key);
         if let Some(oldest) = if open.len() >= REMEMBERED { oldest() } else { None } {
             open.remove(&oldest);
         }
-        open.insert(token, (now, entry));
+        open.insert(key.into(), (now, entry));
     }
 
-    fn remove(&self, token: RequestToken) -> Option<(Millis, T)> {
-        lock(&self.0).remove(&token)
+    fn remove(&self, key: impl Into<Key>) -> Option<(Millis, T)> {
+        lock(&self.0).remove(&key.into())
     }
 }
 
@@ -85,6 +112,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// `toolError` (a result with `isError`), `error` (with `code`), `cancelled`, `notified` (a notification of the client) or `sent` (one of
 /// the server). Arguments and results are not in it. A line
 /// that cannot be written is lost.
+///
+/// Of a client, the lines are the same: `sent` are its own notifications, `notified` those of the server, and an answer that did not
+/// come is `lost`, with the reason as `error`. Each client has a journal of its own: two clients have equal tokens.
 pub struct Journal<W> {
     out: Mutex<W>,
     open: Open<Entry>,
@@ -108,7 +138,20 @@ impl<W: Write + Send> Journal<W> {
         act(&mut lock(&self.out))
     }
 
-    fn write(&self, entry: &Entry, outcome: &str, code: Option<i32>, (came, now): (Millis, Millis)) {
+    /// Writes the line of a notification.
+    fn note(&self, who: Option<&str>, method: &str, words: &str, now: Millis) {
+        let entry = Entry { who: who.map(str::to_owned), method: method.to_owned(), name: None, trace: None };
+        self.write(&entry, words, Why::None, (now, now));
+    }
+
+    /// Writes the line of a request that has ended.
+    fn end(&self, key: impl Into<Key>, words: &str, why: Why, now: Millis) {
+        if let Some((came, entry)) = self.open.remove(key) {
+            self.write(&entry, words, why, (came, now));
+        }
+    }
+
+    fn write(&self, entry: &Entry, outcome: &str, why: Why, (came, now): (Millis, Millis)) {
         let mut line = LineSink::new(Vec::new());
         // It grows without a limit, so it is whole.
         let _ = whole(&mut line, MessageHead::Notification, |out| {
@@ -123,7 +166,10 @@ impl<W: Write + Send> Journal<W> {
             text("method", Some(&entry.method));
             text("name", entry.name.as_deref());
             text("outcome", Some(outcome));
-            if let Some(code) = code {
+            if let Why::Lost(why) = why {
+                object.shown("error", &why);
+            }
+            if let Why::Code(code) = why {
                 let digits = code.to_string();
                 object.raw("code", Raw::parse(digits.as_bytes()).unwrap_or(Raw::constant("0")));
             }
@@ -136,6 +182,14 @@ impl<W: Write + Send> Journal<W> {
         let mut out = lock(&self.out);
         let _ = out.write_all(line.pending()).and_then(|()| out.flush());
     }
+}
+
+/// The reason of an outcome.
+#[derive(Clone, Copy)]
+enum Why {
+    None,
+    Code(i32),
+    Lost(TransportError),
 }
 
 impl<W> std::fmt::Debug for Journal<W> {
@@ -157,16 +211,14 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
     }
 
     fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, now: Millis) {
-        let (words, code) = match outcome {
+        let (words, why) = match outcome {
             Outcome::Later => return,
-            Outcome::Result => ("result", None),
-            Outcome::ToolError => ("toolError", None),
-            Outcome::Error(code) => ("error", Some(code)),
+            Outcome::Result => ("result", Why::None),
+            Outcome::ToolError => ("toolError", Why::None),
+            Outcome::Error(code) => ("error", Why::Code(code)),
             _ => return drop(self.open.remove(token)),
         };
-        if let Some((came, entry)) = self.open.remove(token) {
-            self.write(&entry, words, code, (came, now));
-        }
+        self.end(token, words, why, now);
     }
 
     fn notification(
@@ -176,19 +228,71 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
         cancels: Option<RequestToken>,
         now: Millis,
     ) -> bool {
-        if let Some((came, entry)) = cancels.and_then(|token| self.open.remove(token)) {
-            self.write(&entry, "cancelled", None, (came, now));
+        if let Some(token) = cancels {
+            self.end(token, "cancelled", Why::None, now);
         }
-        let (who, method) = (heard.principal.map(str::to_owned), heard.method.to_string());
-        self.write(&Entry { who, method, name: None, trace: None }, "notified", None, (now, now));
+        self.note(heard.principal, &heard.method.to_string(), "notified", now);
         true
     }
 
     fn sends(&self, sent: &SentNotification<'_>) -> bool {
-        let entry = Entry { who: None, method: sent.method.to_owned(), name: None, trace: None };
-        self.write(&entry, "sent", None, (sent.now, sent.now));
+        self.note(None, sent.method, "sent", sent.now);
         true
     }
+}
+
+impl<W: Write + Send> client::Layer for Journal<W> {
+    fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
+        let entry = Entry {
+            who: None,
+            method: request.method().to_owned(),
+            name: name_of(request),
+            trace: request.trace_context().traceparent().map(|parent| parent.to_string()),
+        };
+        self.open.add(request.token(), request.now(), entry);
+        true
+    }
+
+    fn outcome<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, now: Millis) {
+        let (words, why) = match outcome {
+            Ok(result) if is_tool_error(*result) => ("toolError", Why::None),
+            Ok(_) => ("result", Why::None),
+            Err(RequestError::Error(error)) => ("error", Why::Code(error.code)),
+            Err(RequestError::Lost(why)) => ("lost", Why::Lost(*why)),
+        };
+        self.end(token, words, why, now);
+    }
+
+    fn dropped(&self, token: PendingId, cancelled: bool, now: Millis) {
+        match cancelled {
+            true => self.end(token, "cancelled", Why::None, now),
+            false => drop(self.open.remove(token)),
+        }
+    }
+
+    fn notification(&self, method: Text<'_>, _: Option<Raw<'_>>, now: Millis) -> bool {
+        self.note(None, &method.to_string(), "notified", now);
+        true
+    }
+
+    fn sends(&self, method: &str, now: Millis) {
+        self.note(None, method, "sent", now);
+    }
+}
+
+/// Returns the tool or prompt that a request names, or the URI of the resource.
+fn name_of(request: &client::LayerRequest<'_>) -> Option<String> {
+    let mut out = LineSink::new(Vec::new());
+    let mut is_text = false;
+    let _ = whole(&mut out, MessageHead::Notification, |out| {
+        is_text = ["name", "uri"].iter().any(|member| request.text(member, out));
+    });
+    let text = Raw::parse(out.pending()).ok().filter(|_| is_text)?.text()?;
+    Some(text.to_string())
+}
+
+fn is_tool_error(result: Raw<'_>) -> bool {
+    result.get("isError").and_then(|is| is.bool()) == Some(true)
 }
 
 /// A switch that allows only tools with `readOnlyHint`. Calls of other tools get a result with `isError`. It is on at the start.
@@ -312,7 +416,8 @@ impl<S: 'static> Timeout<S> {
         let mut open = lock(&self.open.0);
         let over: Vec<_> = open.extract_if(|_, (came, ())| now.saturating_sub(*came) >= self.after).collect();
         drop(open);
-        for (token, _) in over {
+        for (key, _) in over {
+            let Key::Server(token) = key else { continue };
             // It may be answered by now; then there is nothing to fail.
             let _ = self.late.fail(token, &RpcError::internal("It took too long"));
         }
@@ -369,24 +474,30 @@ impl Default for Spans {
 }
 
 #[cfg(feature = "tracing")]
-impl<S> Layer<S> for Spans {
-    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+impl Spans {
+    /// Begins the span of a request.
+    fn begin(
+        kind: &str,
+        method: &str,
+        name: Option<&str>,
+        revision: Option<Revision>,
+        trace: TraceContext<'_>,
+    ) -> tracing::Span {
         use tracing::field::Empty;
 
-        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
         // The URI of a resource is no part of the name: there may be many.
-        let (label, target) = match (&*method, &name) {
+        let (label, target) = match (method, name) {
             ("tools/call", Some(tool)) => (format!("{method} {tool}"), Some("gen_ai.tool.name")),
             ("prompts/get", Some(prompt)) => (format!("{method} {prompt}"), Some("gen_ai.prompt.name")),
-            (_, Some(_)) => (method.clone(), Some("mcp.resource.uri")),
-            (_, None) => (method.clone(), None),
+            (_, Some(_)) => (method.to_owned(), Some("mcp.resource.uri")),
+            (_, None) => (method.to_owned(), None),
         };
         let span = tracing::info_span!(
             "mcp",
             otel.name = label,
-            otel.kind = "server",
+            otel.kind = kind,
             mcp.method.name = method,
-            mcp.protocol.version = request.revision().date(),
+            mcp.protocol.version = Empty,
             gen_ai.operation.name = Empty,
             gen_ai.tool.name = Empty,
             gen_ai.prompt.name = Empty,
@@ -396,39 +507,77 @@ impl<S> Layer<S> for Spans {
             rpc.response.status_code = Empty,
             otel.status_code = Empty,
         );
-        if let (Some(key), Some(name)) = (target, &name) {
-            span.record(key, name.as_str());
+        if let Some(revision) = revision {
+            span.record("mcp.protocol.version", revision.date());
         }
-        if method == "tools/call" {
+        if let (Some(key), Some(name)) = (target, name) {
+            span.record(key, name);
+        }
+        if method == Method::ToolsCall.name() {
             span.record("gen_ai.operation.name", "execute_tool");
         }
-        if let Some(parent) = request.trace_context().traceparent() {
+        if let Some(parent) = trace.traceparent() {
             span.record("traceparent", tracing::field::display(parent));
         }
+        span
+    }
+
+    /// Ends the span of a request, with the type of its error and the JSON-RPC code if there are such.
+    fn end(&self, key: impl Into<Key>, error: Option<&str>, code: Option<i32>) {
+        let (Some((_, span)), Some(error)) = (self.0.remove(key), error) else { return };
+        span.record("error.type", error);
+        span.record("otel.status_code", "ERROR");
+        if let Some(code) = code {
+            span.record("rpc.response.status_code", code.to_string().as_str());
+        }
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl<S> Layer<S> for Spans {
+    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
+        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
+        let span = Spans::begin("server", &method, name.as_deref(), Some(request.revision()), request.trace_context());
         self.0.add(request.token(), request.now(), span);
         Ok(None)
     }
 
     fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
-        if outcome == Outcome::Later {
-            return;
-        }
-        let Some((_, span)) = self.0.remove(token) else { return };
-        let code = match outcome {
-            Outcome::ToolError => "tool_error".to_owned(),
-            Outcome::Error(code) => code.to_string(),
-            _ => return,
-        };
-        span.record("error.type", code.as_str());
-        span.record("otel.status_code", "ERROR");
-        if let Outcome::Error(_) = outcome {
-            span.record("rpc.response.status_code", code.as_str());
+        match outcome {
+            Outcome::Later => {}
+            Outcome::ToolError => self.end(token, Some("tool_error"), None),
+            Outcome::Error(code) => self.end(token, Some(&code.to_string()), Some(code)),
+            _ => self.end(token, None, None),
         }
     }
 
     fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
         cancels.map(|token| self.0.remove(token));
         true
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl client::Layer for Spans {
+    fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
+        let name = name_of(request);
+        let span =
+            Spans::begin("client", request.method(), name.as_deref(), request.revision(), request.trace_context());
+        self.0.add(request.token(), request.now(), span);
+        true
+    }
+
+    fn outcome<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, _: Millis) {
+        match outcome {
+            Ok(result) if is_tool_error(*result) => self.end(token, Some("tool_error"), None),
+            Ok(_) => self.end(token, None, None),
+            Err(RequestError::Error(error)) => self.end(token, Some(&error.code.to_string()), Some(error.code)),
+            Err(RequestError::Lost(why)) => self.end(token, Some(&format!("{why:?}")), None),
+        }
+    }
+
+    fn dropped(&self, token: PendingId, _: bool, _: Millis) {
+        self.end(token, None, None);
     }
 }
 

@@ -203,4 +203,40 @@ mod spans {
             assert!(seen.contains(field), "{field}: {seen}");
         }
     }
+
+    #[test]
+    fn a_span_of_a_client() {
+        use mcp_sansio::client::{Client, ClientInfo, Layer, Request};
+        use mcp_sansio::sink::LineSink;
+
+        let kept = Kept::default();
+        let seen = Arc::clone(&kept.0);
+        tracing::subscriber::with_default(kept, || {
+            let spans = mcp_sansio_host::layers::Spans::new();
+            let layers: [&dyn Layer; 1] = [&spans];
+            let info = ClientInfo::new("test", "1").layers(&layers);
+            let (mut client, mut out) = (Client::growing(&info), LineSink::new(Vec::new()));
+            client.connect_as(Revision::V2026_07_28);
+            let token = client.send(&Request::read("x://it"), &mut out).unwrap();
+            let answer = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32602,"message":"no"}}}}"#,
+                client.wire_id(token).unwrap()
+            );
+            client.receive(answer.as_bytes(), &mut out).unwrap();
+            let token = client.send(&Request::call("x"), &mut out).unwrap();
+            client.cancel(token, None, &mut out).unwrap();
+        });
+        let seen = seen.lock().unwrap();
+        for field in [
+            "otel.name=\"resources/read\"",
+            "otel.kind=\"client\"",
+            "mcp.resource.uri=\"x://it\"",
+            "mcp.protocol.version=\"2026-07-28\"",
+            "error.type=\"-32602\"",
+            "otel.name=\"tools/call x\"",
+        ] {
+            assert!(seen.iter().any(|line| line == field), "{field}: {seen:?}");
+        }
+        assert_eq!(seen.iter().filter(|line| *line == "closed").count(), 2);
+    }
 }

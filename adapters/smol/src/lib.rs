@@ -96,6 +96,7 @@ mod serve;
 mod socket;
 
 pub use mcp_sansio;
+pub use mcp_sansio_host::layers;
 pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
 };

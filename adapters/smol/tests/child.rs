@@ -143,6 +143,30 @@ fn a_whole_life() {
     });
 }
 
+/// A journal is a layer of a client.
+#[test]
+fn a_journal_of_a_client() {
+    let journal: &'static mcp_sansio_smol::layers::Journal<Vec<u8>> =
+        Box::leak(Box::new(mcp_sansio_smol::layers::Journal::new(Vec::new())));
+    let layers: [&dyn mcp_sansio::client::Layer; 1] = [journal];
+    let layers: &'static _ = Box::leak(Box::new(layers));
+    let profile: &'static _ = Box::leak(Box::new(PROFILE.layers(layers)));
+    run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+        client.connect().await.unwrap();
+        client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+        client.request(Request::call("nothing")).await.unwrap_err();
+        client.close().await.unwrap();
+    });
+    let lines = journal.with(|lines| String::from_utf8(lines.clone()).unwrap());
+    for expected in [
+        r#""method":"server/discover","outcome":"result""#,
+        r#""method":"tools/call","name":"echo","outcome":"result""#,
+        r#""method":"tools/call","name":"nothing","outcome":"error","code":-32602"#,
+    ] {
+        assert!(lines.contains(expected), "{lines}");
+    }
+}
+
 /// A list whose cursors form a circle ends.
 #[test]
 fn a_circle_of_pages_ends() {

@@ -71,6 +71,7 @@ mod waits;
 pub use body::Body;
 pub use handle::Handle;
 pub use mcp_sansio;
+pub use mcp_sansio_host::layers;
 pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel, channel_of,
 };

@@ -4,6 +4,7 @@
 mod asking;
 mod connecting;
 mod desk;
+mod layers;
 mod listening;
 mod requests;
 mod results;

@@ -1,0 +1,289 @@
+//! Layers around every request and every notification of a client.
+//!
+//! A client without layers is linked without this code: [`ClientInfo::layers`](super::ClientInfo::layers) sets the pointer to it.
+
+use super::request::Request;
+use super::{Client, ClientEvent, ErrorObject, PendingId, RequestError, SendError, TransportError};
+use crate::error::RpcError;
+use crate::json::{Raw, Text, write::is_plain};
+use crate::protocol::Method;
+use crate::revision::Revision;
+use crate::rpc::Envelope;
+use crate::sink::{Out, Writer};
+use crate::time::Millis;
+use crate::trace_context::TraceContext;
+
+/// A layer around a client, for [`ClientInfo::layers`](super::ClientInfo::layers): a journal, a switch, a substitute for tests.
+/// It may read a request, refuse it, answer it or replace it, read or replace its outcome, read or drop a notification of the
+/// server, and see those of the client.
+///
+/// A request goes through the layers before it is written, once, however often it is sent again; its outcome goes back through
+/// them before the application gets it. The requests of the client itself are among them: `server/discover`, `initialize`, and
+/// a `subscriptions/listen` for each subscription, in all revisions. The requests of the server are not.
+///
+/// ```
+/// use mcp_sansio::client::{ClientInfo, Layer, LayerRequest};
+///
+/// /// Sends no calls that may cost something.
+/// struct Thrift;
+///
+/// impl Layer for Thrift {
+///     fn request(&self, request: &mut LayerRequest<'_>) -> bool {
+///         request.method() != "tools/call"
+///     }
+/// }
+///
+/// static INFO: ClientInfo<'static> = ClientInfo::new("demo", "1.0").layers(&[&Thrift]);
+/// # let _ = &INFO;
+/// ```
+pub trait Layer: Sync {
+    /// Gets a request before it is written. `true` lets it go on. `false` ends its way: nothing is sent, later layers do not get
+    /// it, and [`answer`](Layer::answer) has its outcome.
+    fn request(&self, request: &mut LayerRequest<'_>) -> bool {
+        let _ = request;
+        true
+    }
+
+    /// Returns the outcome of a request that [`request`](Layer::request) has ended: a `result`, a JSON object, or an error, whose
+    /// message has neither quotes nor backslashes. Default: error -32603. An opening fails in any case, as
+    /// [`TransportError::Refused`].
+    ///
+    /// # Errors
+    /// The application gets it as an [`ErrorObject`].
+    fn answer(&self, token: PendingId) -> Result<Raw<'static>, RpcError<'static>> {
+        let _ = token;
+        Err(REFUSED)
+    }
+
+    /// Gets the outcome of a request, at `now` on the caller's clock. It may replace it, by a part of it or a constant.
+    fn outcome<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, now: Millis) {
+        let _ = (token, outcome, now);
+    }
+
+    /// Hears that a request ends without an outcome: it could not be written, and may come again, or the application has
+    /// [cancelled](super::Client::cancel) it. Forget it.
+    fn dropped(&self, token: PendingId, cancelled: bool, now: Millis) {
+        let _ = (token, cancelled, now);
+    }
+
+    /// Gets a notification of the server, before anything else. If it returns `false`, the notification is dropped.
+    fn notification(&self, method: Text<'_>, params: Option<Raw<'_>>, now: Millis) -> bool {
+        let _ = (method, params, now);
+        true
+    }
+
+    /// Gets the method of a notification that the client has written: `notifications/initialized`, `notifications/cancelled`,
+    /// `notifications/roots/list_changed`. Over HTTP in 2026-07-28 the end of an exchange stands for it.
+    fn sends(&self, method: &str, now: Millis) {
+        let _ = (method, now);
+    }
+}
+
+/// The error of a request that a layer has refused.
+const REFUSED: RpcError<'static> = RpcError::internal("A layer has refused the request");
+
+/// A request on its way out, for [`Layer::request`].
+#[derive(Debug)]
+pub struct LayerRequest<'r> {
+    token: PendingId,
+    method: &'r str,
+    revision: Option<Revision>,
+    now: Millis,
+    request: Option<Request<'r>>,
+}
+
+impl<'r> LayerRequest<'r> {
+    /// Returns the token of the request.
+    #[must_use]
+    pub const fn token(&self) -> PendingId {
+        self.token
+    }
+
+    /// Returns the `method`.
+    #[must_use]
+    pub const fn method(&self) -> &'r str {
+        self.method
+    }
+
+    /// Returns the protocol revision; `None` before it is negotiated.
+    #[must_use]
+    pub const fn revision(&self) -> Option<Revision> {
+        self.revision
+    }
+
+    /// Returns the time on the caller's clock.
+    #[must_use]
+    pub const fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// Returns the request of the application; `None` if it is one of the client itself.
+    #[must_use]
+    pub const fn request(&self) -> Option<&Request<'r>> {
+        self.request.as_ref()
+    }
+
+    /// Replaces the request of the application, such as by the same one with other [`meta`](Request::meta) or
+    /// [`arguments`](Request::arguments). Later layers get this one. A request of the client itself stays.
+    pub const fn replace(&mut self, request: Request<'r>) {
+        if self.request.is_some() {
+            self.method = request.name;
+            self.request = Some(request);
+        }
+    }
+
+    /// Writes the member of `params` with this name, such as `name` or `uri`, as JSON. Returns `false` if it is no text.
+    pub fn text(&self, member: &str, out: &mut Writer<'_>) -> bool {
+        self.request.is_some_and(|request| request.write_text(member, out))
+    }
+
+    /// Returns the trace context that the application has set.
+    #[must_use]
+    pub fn trace_context(&self) -> TraceContext<'r> {
+        let Some(request) = &self.request else { return TraceContext::NONE };
+        request.trace.map_or_else(|| TraceContext::of(request.own_meta()), |trace| trace.context())
+    }
+}
+
+/// The layers of a client.
+pub(crate) trait Around: Sync {
+    /// Passes a request through the layers. Returns the number of the one that has ended its way.
+    fn enter(&self, request: &mut LayerRequest<'_>) -> Option<u8>;
+
+    /// Sends a request of the application.
+    fn send(&self, client: &mut Client<'_>, request: Request<'_>, out: &mut dyn Out) -> Result<PendingId, SendError>;
+
+    /// Returns the outcome of a request that a layer has ended.
+    fn answer(&self, layer: u8, token: PendingId) -> Result<Raw<'static>, RequestError<'static>>;
+
+    /// Passes an outcome through the layers.
+    fn leave<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, now: Millis);
+
+    /// Does so with the answer to the probe or to `initialize`. What they make of it changes nothing: the client has read it.
+    fn leave_opening(&self, token: PendingId, envelope: &Envelope<'_>, now: Millis);
+
+    fn dropped(&self, token: PendingId, cancelled: bool, now: Millis);
+
+    fn notification(&self, method: Text<'_>, params: Option<Raw<'_>>, now: Millis) -> bool;
+
+    fn sends(&self, method: &str, now: Millis);
+}
+
+// As a supertrait, `Debug` would have to be there for the layers of all programs.
+impl core::fmt::Debug for dyn Around + '_ {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Around")
+    }
+}
+
+impl<const N: usize> Around for [&dyn Layer; N] {
+    fn enter(&self, request: &mut LayerRequest<'_>) -> Option<u8> {
+        self.iter().position(|layer| !layer.request(request)).map(|layer| layer as u8)
+    }
+
+    fn send(&self, client: &mut Client<'_>, request: Request<'_>, out: &mut dyn Out) -> Result<PendingId, SendError> {
+        let token = PendingId(client.next_id());
+        let (revision, now) = (client.revision(), client.now);
+        let mut passing = LayerRequest { token, method: request.name, revision, now, request: Some(request) };
+        let ended = self.enter(&mut passing);
+        let request = passing.request.unwrap_or(request);
+        let sent = match ended {
+            Some(layer) => client.admit_answered(&request, layer),
+            None => client.send_now(&request, out),
+        };
+        if sent.is_err() {
+            self.dropped(token, false, now);
+        }
+        sent
+    }
+
+    fn answer(&self, layer: u8, token: PendingId) -> Result<Raw<'static>, RequestError<'static>> {
+        let answer = self.get(usize::from(layer)).map_or(Err(REFUSED), |layer| layer.answer(token));
+        answer.map_err(|error| {
+            let message = if is_plain(error.message) { error.message } else { REFUSED.message };
+            RequestError::Error(ErrorObject {
+                code: error.code,
+                message: Text::from_raw(message.as_bytes()),
+                data: None,
+            })
+        })
+    }
+
+    fn leave<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, now: Millis) {
+        for layer in self.iter().rev() {
+            layer.outcome(token, outcome, now);
+        }
+    }
+
+    fn leave_opening(&self, token: PendingId, envelope: &Envelope<'_>, now: Millis) {
+        let mut outcome = match (envelope.result, envelope.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(RequestError::Error(ErrorObject::read(error))),
+            _ => Err(RequestError::Lost(TransportError::Invalid)),
+        };
+        self.leave(token, &mut outcome, now);
+    }
+
+    fn dropped(&self, token: PendingId, cancelled: bool, now: Millis) {
+        for layer in self.iter().rev() {
+            layer.dropped(token, cancelled, now);
+        }
+    }
+
+    fn notification(&self, method: Text<'_>, params: Option<Raw<'_>>, now: Millis) -> bool {
+        self.iter().all(|layer| layer.notification(method, params, now))
+    }
+
+    fn sends(&self, method: &str, now: Millis) {
+        for layer in self {
+            layer.sends(method, now);
+        }
+    }
+}
+
+impl Client<'_> {
+    /// Passes a request of the client itself through the layers. Returns the number of the one that has ended its way.
+    pub(crate) fn enter_layers(&self, token: u32, method: Method) -> Option<u8> {
+        let (method, revision, now) = (method.name(), self.revision(), self.now);
+        self.info.around?.enter(&mut LayerRequest { token: PendingId(token), method, revision, now, request: None })
+    }
+
+    /// Takes a slot for a request that a layer has answered.
+    pub(crate) fn admit_answered(&mut self, request: &Request<'_>, layer: u8) -> Result<PendingId, SendError> {
+        let id = self.admit(request)?;
+        self.last_id = id;
+        if let Some(pending) = self.pending_mut(id) {
+            pending.answered(layer);
+        }
+        Ok(PendingId(id))
+    }
+
+    /// Ends a request that a layer has answered.
+    pub(crate) fn layer_answered(&mut self, token: u32, layer: u8) -> Option<ClientEvent<'static>> {
+        let answer = self.info.around?.answer(layer, PendingId(token));
+        self.done(token, answer)
+    }
+
+    /// Gives the layers the outcome of a request.
+    #[inline]
+    pub(crate) fn leave_layers<'a>(&self, token: u32, outcome: &mut Result<Raw<'a>, RequestError<'a>>) {
+        if let Some(around) = self.info.around {
+            around.leave(PendingId(token), outcome, self.now);
+        }
+    }
+
+    /// Gives the layers the end of the probe or of `initialize` without an answer.
+    pub(crate) fn opening_unanswered(&self, wire: u32, why: TransportError) {
+        if wire != 0 {
+            self.leave_layers(wire, &mut Err(RequestError::Lost(why)));
+        }
+    }
+
+    /// Shows the layers a notification that was written.
+    #[inline]
+    pub(crate) fn show_sent(&self, method: &str) {
+        if let Some(around) = self.info.around {
+            around.sends(method, self.now);
+        }
+    }
+}
