@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21550,
+    "code lines, core": 21813,
     "code lines, http": 11962,
-    "code lines, published": 58167,
-    "public functions": 1964,
-    "public types": 433,
+    "code lines, published": 58552,
+    "public functions": 1973,
+    "public types": 434,
     "feature entries": 41,
-    "cfgs": 599,
-    "tracked files": 2255,
-    "words for users": 28981,
+    "cfgs": 604,
+    "tracked files": 2257,
+    "words for users": 29235,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
