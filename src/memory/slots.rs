@@ -1,5 +1,9 @@
 //! A table of slots of one size.
 
+use super::block::Block;
+#[cfg(feature = "alloc")]
+use super::block::Grown;
+
 /// Slots for requests, sessions or streams. The caller lends them, or they grow up to a limit with an
 /// allocator.
 ///
@@ -14,25 +18,15 @@
 /// ```
 #[derive(Debug)]
 pub struct Slots<'m, T> {
-    kind: Kind<'m, T>,
+    block: Block<'m, T>,
     /// The slot that was found last; those before it are probably in use.
     last: usize,
-}
-
-#[derive(Debug)]
-enum Kind<'m, T> {
-    Lent(&'m mut [T]),
-    #[cfg(feature = "alloc")]
-    Grown {
-        slots: alloc::vec::Vec<T>,
-        limit: usize,
-    },
 }
 
 impl<'m, T> Slots<'m, T> {
     /// Takes slots that the caller lends.
     pub const fn lent(slots: &'m mut [T]) -> Self {
-        Slots { kind: Kind::Lent(slots), last: 0 }
+        Slots { block: Block::Lent(slots), last: 0 }
     }
 
     /// Takes slots from the allocator when they are needed, at most `limit`. Keeps them until the table is
@@ -40,38 +34,26 @@ impl<'m, T> Slots<'m, T> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub const fn growing(limit: usize) -> Self {
-        Slots { kind: Kind::Grown { slots: alloc::vec::Vec::new(), limit }, last: 0 }
+        Slots { block: Block::growing(limit), last: 0 }
     }
 
     /// Returns the slots that exist now.
     #[must_use]
     #[inline]
     pub fn as_slice(&self) -> &[T] {
-        match &self.kind {
-            Kind::Lent(slots) => slots,
-            #[cfg(feature = "alloc")]
-            Kind::Grown { slots, .. } => slots,
-        }
+        self.block.get()
     }
 
     /// Returns the slots that exist now, to change them.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        match &mut self.kind {
-            Kind::Lent(slots) => slots,
-            #[cfg(feature = "alloc")]
-            Kind::Grown { slots, .. } => slots,
-        }
+        self.block.get_mut()
     }
 
     /// Returns the largest number of slots that can exist.
     #[must_use]
     pub fn limit(&self) -> usize {
-        match &self.kind {
-            Kind::Lent(slots) => slots.len(),
-            #[cfg(feature = "alloc")]
-            Kind::Grown { limit, .. } => *limit,
-        }
+        self.block.limit()
     }
 
     /// Finds a slot for which `is_free` returns `true`, and returns its index. The search starts at the slot
@@ -90,13 +72,13 @@ impl<'m, T> Slots<'m, T> {
 
     /// Appends a slot if the table may grow. Returns its index, or `None`.
     pub fn push(&mut self, slot: T) -> Option<usize> {
-        match &mut self.kind {
-            Kind::Lent(_) => {
+        match &mut self.block {
+            Block::Lent(_) => {
                 let _ = slot;
                 None
             }
             #[cfg(feature = "alloc")]
-            Kind::Grown { slots, limit } => (slots.len() < *limit).then(|| {
+            Block::Grown(Grown { places: slots, limit }) => (slots.len() < *limit).then(|| {
                 if slots.len() == slots.capacity() {
                     // Twice as many, as a vector does, but not beyond the limit.
                     slots.reserve_exact(slots.len().max(4).min(*limit - slots.len()));
@@ -147,7 +129,7 @@ mod tests {
                 assert_eq!(table.push(at), Some(at));
             }
             assert_eq!((table.push(0), table.len()), (None, limit));
-            let Kind::Grown { slots, .. } = &table.kind else { panic!("it does not grow") };
+            let Block::Grown(Grown { places: slots, .. }) = &table.block else { panic!("it does not grow") };
             assert_eq!(slots.capacity(), limit);
         }
     }

@@ -1,5 +1,9 @@
 //! Memory that the caller lends, or that grows up to a limit with an allocator.
 
+use super::block::Block;
+#[cfg(feature = "alloc")]
+use super::block::Grown;
+
 /// Bytes for an input buffer, pending requests, subscriptions or scratch.
 ///
 /// ```
@@ -12,61 +16,39 @@
 /// `Store::from(&mut bytes)` takes a slice that the caller lends. With the feature `alloc`, [`Store::growing`]
 /// takes memory when it is first needed, keeps it, and never exceeds its limit.
 #[derive(Debug)]
-pub struct Store<'m>(Kind<'m>);
-
-#[derive(Debug)]
-enum Kind<'m> {
-    Lent(&'m mut [u8]),
-    #[cfg(feature = "alloc")]
-    Grown {
-        bytes: alloc::vec::Vec<u8>,
-        limit: usize,
-    },
-}
+pub struct Store<'m>(Block<'m, u8>);
 
 impl<'m> Store<'m> {
     /// Makes a store without memory.
     #[must_use]
     pub const fn none() -> Self {
-        Store(Kind::Lent(&mut []))
+        Store(Block::Lent(&mut []))
     }
 
     /// Makes a store that takes memory from the allocator when it is needed, at most `limit` bytes.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub const fn growing(limit: usize) -> Self {
-        Store(Kind::Grown { bytes: alloc::vec::Vec::new(), limit })
+        Store(Block::growing(limit))
     }
 
     /// Returns the bytes that exist now.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            Kind::Lent(bytes) => bytes,
-            #[cfg(feature = "alloc")]
-            Kind::Grown { bytes, .. } => bytes,
-        }
+        self.0.get()
     }
 
     /// Returns the bytes that exist now, to change them.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match &mut self.0 {
-            Kind::Lent(bytes) => bytes,
-            #[cfg(feature = "alloc")]
-            Kind::Grown { bytes, .. } => bytes,
-        }
+        self.0.get_mut()
     }
 
     /// Returns the largest number of bytes that it can have.
     #[must_use]
     pub fn limit(&self) -> usize {
-        match &self.0 {
-            Kind::Lent(bytes) => bytes.len(),
-            #[cfg(feature = "alloc")]
-            Kind::Grown { limit, .. } => *limit,
-        }
+        self.0.limit()
     }
 
     /// Makes sure that there are at least `size` bytes. If the limit is smaller, changes nothing and returns
@@ -79,9 +61,9 @@ impl<'m> Store<'m> {
     #[cold]
     fn grow(&mut self, size: usize) -> bool {
         match &mut self.0 {
-            Kind::Lent(bytes) => bytes.len() >= size,
+            Block::Lent(bytes) => bytes.len() >= size,
             #[cfg(feature = "alloc")]
-            Kind::Grown { bytes, limit } => {
+            Block::Grown(Grown { places: bytes, limit }) => {
                 if size > *limit {
                     return false;
                 }
@@ -98,7 +80,7 @@ impl<'m> Store<'m> {
     /// Gives the memory after the first `size` bytes back to the allocator. Lent memory does not change.
     #[cfg(feature = "alloc")]
     pub fn shrink(&mut self, size: usize) {
-        if let Kind::Grown { bytes, .. } = &mut self.0 {
+        if let Block::Grown(Grown { places: bytes, .. }) = &mut self.0 {
             bytes.truncate(size);
             bytes.shrink_to_fit();
         }
@@ -107,13 +89,13 @@ impl<'m> Store<'m> {
 
 impl<'m> From<&'m mut [u8]> for Store<'m> {
     fn from(bytes: &'m mut [u8]) -> Self {
-        Store(Kind::Lent(bytes))
+        Store(Block::Lent(bytes))
     }
 }
 
 impl<'m, const N: usize> From<&'m mut [u8; N]> for Store<'m> {
     fn from(bytes: &'m mut [u8; N]) -> Self {
-        Store(Kind::Lent(bytes))
+        Store(Block::Lent(bytes))
     }
 }
 
@@ -130,7 +112,7 @@ mod tests {
         assert!(store.reach(len + 1) && store.bytes().len() > len);
         assert!(!store.reach(10_001) && store.reach(10_000) && store.bytes().len() == 10_000);
         store.shrink(50);
-        let Kind::Grown { bytes, limit } = &store.0 else { panic!("it does not grow") };
+        let Block::Grown(Grown { places: bytes, limit }) = &store.0 else { panic!("it does not grow") };
         assert_eq!((bytes.len(), bytes.capacity(), *limit), (50, 50, 10_000));
     }
 }
