@@ -149,20 +149,6 @@ impl<'w, const N: usize> From<&'w [TextValue<'w>; N]> for TextValue<'w> {
     }
 }
 
-#[cfg(feature = "alloc")]
-impl<'w> From<&'w alloc::string::String> for TextValue<'w> {
-    fn from(text: &'w alloc::string::String) -> Self {
-        text.as_str().into()
-    }
-}
-
-#[cfg(feature = "alloc")]
-impl<'w> From<&'w alloc::borrow::Cow<'_, str>> for TextValue<'w> {
-    fn from(text: &'w alloc::borrow::Cow<'_, str>) -> Self {
-        (&**text).into()
-    }
-}
-
 /// A text that is written at once, so that it may own its bytes: a `String`, a `Cow<str>`, or all that becomes a
 /// [`TextValue`] by `into()`. A handler answers with it.
 ///
@@ -191,8 +177,7 @@ pub trait AnswerText {
 }
 
 macro_rules! answers {
-    ($($(#[$when:meta])? ($($generics:tt)*) $type:ty: |$value:ident| $made:expr;)*) => { $(
-        $(#[$when])?
+    ($(($($generics:tt)*) $type:ty: |$value:ident| $made:expr;)*) => { $(
         impl<$($generics)*> AnswerText for $type {
             #[inline(always)]
             fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R {
@@ -224,11 +209,35 @@ answers! {
     () f64: |number| number;
     () bool: |yes| yes;
     () char: |letter| letter;
-    #[cfg(feature = "alloc")] () alloc::string::String: |text| text.as_str();
-    #[cfg(feature = "alloc")] () &alloc::string::String: |text| text.as_str();
-    #[cfg(feature = "alloc")] () alloc::boxed::Box<str>: |text| &*text;
-    #[cfg(feature = "alloc")] () alloc::borrow::Cow<'_, str>: |text| &*text;
-    #[cfg(feature = "alloc")] () &alloc::borrow::Cow<'_, str>: |text| &**text;
+}
+
+/// The texts of an allocator.
+#[cfg(feature = "alloc")]
+mod owned {
+    use super::*;
+    use alloc::borrow::Cow;
+    use alloc::boxed::Box;
+    use alloc::string::String;
+
+    impl<'w> From<&'w String> for TextValue<'w> {
+        fn from(text: &'w String) -> Self {
+            text.as_str().into()
+        }
+    }
+
+    impl<'w> From<&'w Cow<'_, str>> for TextValue<'w> {
+        fn from(text: &'w Cow<'_, str>) -> Self {
+            (&**text).into()
+        }
+    }
+
+    answers! {
+        () String: |text| text.as_str();
+        () &String: |text| text.as_str();
+        () Box<str>: |text| &*text;
+        () Cow<'_, str>: |text| &*text;
+        () &Cow<'_, str>: |text| &**text;
+    }
 }
 
 /// The `annotations` of content and resources: its audience, its priority, the time of the last change. See

@@ -73,25 +73,13 @@ pub(crate) struct Tokens {
     number: NonZeroU32,
     /// In the upper half.
     count: u32,
-    #[cfg(not(target_has_atomic = "32"))]
-    numbers: addresses::SlotAddresses,
+    numbers: Numbers,
 }
 
 impl Tokens {
     pub(super) fn new<T>(slots: &[T]) -> Self {
-        #[cfg(target_has_atomic = "32")]
-        let _ = slots;
-        #[cfg(target_has_atomic = "32")]
-        let number = next_number();
-        #[cfg(not(target_has_atomic = "32"))]
-        let (numbers, number) = addresses::SlotAddresses::new(slots);
-        Tokens {
-            id: ServerId(number),
-            number,
-            count: 0,
-            #[cfg(not(target_has_atomic = "32"))]
-            numbers,
-        }
+        let (numbers, number) = Numbers::new(slots);
+        Tokens { id: ServerId(number), number, count: 0, numbers }
     }
 
     /// Makes the token of a new request.
@@ -106,20 +94,40 @@ impl Tokens {
 
     #[cold]
     fn renew(&mut self) {
-        #[cfg(target_has_atomic = "32")]
-        (self.number = next_number());
-        #[cfg(not(target_has_atomic = "32"))]
-        (self.number = self.numbers.next(self.number));
+        self.number = self.numbers.next(self.number);
     }
 }
 
-/// Returns a number that no server has.
+#[cfg(not(target_has_atomic = "32"))]
+use addresses::SlotAddresses as Numbers;
 #[cfg(target_has_atomic = "32")]
-#[inline(never)]
-fn next_number() -> NonZeroU32 {
+use counter::Numbers;
+
+/// With an atomic counter, its values are the numbers.
+#[cfg(target_has_atomic = "32")]
+mod counter {
+    use super::NonZeroU32;
     use core::sync::atomic::{AtomicU32, Ordering};
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    NonZeroU32::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed))
+
+    pub(crate) struct Numbers;
+
+    impl Numbers {
+        pub(super) fn new<T>(_: &[T]) -> (Self, NonZeroU32) {
+            (Numbers, take())
+        }
+
+        /// Returns a number that no server has.
+        #[allow(clippy::unused_self, reason = "the same as without a counter")]
+        pub(super) fn next(&self, _: NonZeroU32) -> NonZeroU32 {
+            take()
+        }
+    }
+
+    #[inline(never)]
+    fn take() -> NonZeroU32 {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        NonZeroU32::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// Without an atomic counter, the addresses of the slots are the numbers: they are lent to one server only.

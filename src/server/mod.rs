@@ -16,11 +16,17 @@ mod id;
 mod in_flight;
 pub(crate) mod notify;
 mod peer;
+#[cfg(feature = "alloc")]
+pub(crate) mod published;
 mod request;
 mod seal;
 pub(crate) mod server_info;
 mod streamed_reply;
 mod subscriptions;
+#[cfg(feature = "extensions")]
+pub(crate) mod topics;
+#[cfg(not(feature = "extensions"))]
+#[path = "no_topics.rs"]
 pub(crate) mod topics;
 
 pub use batch::BatchOut;
@@ -29,10 +35,10 @@ pub use id::{RequestToken, Scope, ServerId};
 pub(crate) use in_flight::Ended;
 pub(crate) use in_flight::{ASKS, IdText, OVERLOADED, is_complete};
 pub use in_flight::{ID_MAX, RequestSlot};
-#[cfg(feature = "alloc")]
-pub use notify::OwnedServerChange;
 pub use notify::{NotifyStatus, Progress, ProgressValue, PullStatus, ServerChange};
 pub use peer::Peer;
+#[cfg(feature = "alloc")]
+pub use published::OwnedServerChange;
 pub use request::IncomingRequest;
 pub use seal::{AssociatedData, Seal, SealError};
 #[cfg(feature = "extensions")]
@@ -111,7 +117,7 @@ pub struct Server<'m> {
     pub(crate) reopen: Option<fn(&mut Server<'_>)>,
     /// Changes that handlers have published.
     #[cfg(feature = "alloc")]
-    pub(crate) published: notify::PublishedChanges,
+    pub(crate) published: published::PublishedChanges,
     /// A record of a subscription is marked.
     pub(crate) news: bool,
     /// The id of the next request to a client. It only grows: no id is used twice.
@@ -234,7 +240,7 @@ impl<'m> Server<'m> {
             write_news: None,
             reopen: None,
             #[cfg(feature = "alloc")]
-            published: notify::PublishedChanges::new(),
+            published: published::PublishedChanges::new(),
             news: false,
             next_id: 1,
             most_in_flight: u16::MAX,

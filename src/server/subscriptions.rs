@@ -245,7 +245,6 @@ impl Server<'_> {
             let failure = RpcError::invalid_params("Invalid params: notifications is missing");
             return self.refuse(request, &failure, out);
         };
-        #[cfg(feature = "extensions")]
         if let Err(failure) = check_topics(context.topics, filter) {
             return self.refuse(request, &failure, out);
         }
@@ -263,7 +262,6 @@ impl Server<'_> {
                 false => Ok(()),
             }
         });
-        #[cfg(feature = "extensions")]
         let kept = kept.and_then(|()| self.keep_topics(context.topics, id, filter, at, &mut quota));
         // With an empty acknowledgement the client would wait in vain.
         let is_granted = match self.subscriptions.iter_from(at).count() {
@@ -452,10 +450,7 @@ impl Server<'_> {
         if uris.peek().is_some() {
             array(granted.key("resourceSubscriptions"), uris, |out, record| write_uri(out, &record));
         }
-        #[cfg(feature = "extensions")]
         self.write_topics(&mut granted, id, topics);
-        #[cfg(not(feature = "extensions"))]
-        let _ = topics;
         granted.close();
         params.finish().put(b"}")
     }
@@ -487,7 +482,8 @@ fn change_record(record: &Record<'_>, change: ServerChange<'_>) -> Option<u8> {
         }
         #[cfg(feature = "extensions")]
         ServerChange::Topic { member, key } => {
-            let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
+            let is_changed =
+                is_topic(record) && topic_records::split_topic(record) == (member.as_bytes(), key.as_bytes());
             is_changed.then_some(record.tag | CHANGED)
         }
         #[cfg(feature = "alloc")]
@@ -538,13 +534,6 @@ fn split<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
     record.data.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-/// Returns the member and the key of a topic.
-#[cfg(feature = "extensions")]
-fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
-    let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
-    split(record).1.split_first().and_then(behind_length).unwrap_or_default()
-}
-
 fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) {
     let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID).put(id);
@@ -563,12 +552,9 @@ fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>)
 }
 
 fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) {
-    #[cfg(feature = "extensions")]
     if is_topic(record) {
         return write_topic_news(out, record, topics);
     }
-    #[cfg(not(feature = "extensions"))]
-    let _ = topics;
     begin_notification(out, "notifications/resources/updated", ",\"params\":");
     let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
@@ -612,6 +598,12 @@ pub(crate) fn write_cancelled(out: &mut Writer<'_>, id: &[u8]) {
 mod topic_records {
     use super::*;
     use crate::json::JsonKind;
+
+    /// Returns the member and the key of a topic.
+    pub(super) fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
+        let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
+        split(record).1.split_first().and_then(behind_length).unwrap_or_default()
+    }
 
     /// Checks that the client declared the extension of each topic that it selects.
     pub(super) fn check_topics(topics: ListenTopicsRef<'_>, filter: Raw<'_>) -> Result<(), RpcError<'static>> {
@@ -709,5 +701,32 @@ mod topic_records {
         }
     }
 }
-#[cfg(feature = "extensions")]
+
+/// The same where there are no topics.
+#[cfg(not(feature = "extensions"))]
+#[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same as with topics")]
+mod topic_records {
+    use super::*;
+
+    pub(super) const fn check_topics(_: ListenTopicsRef<'_>, _: Raw<'_>) -> Result<(), RpcError<'static>> {
+        Ok(())
+    }
+
+    pub(super) const fn write_topic_news(_: &mut Writer<'_>, _: &Record<'_>, _: TopicNewsRef<'_>) {}
+
+    impl Server<'_> {
+        pub(super) const fn keep_topics(
+            &self,
+            _: ListenTopicsRef<'_>,
+            _: &[u8],
+            _: Raw<'_>,
+            _: usize,
+            _: &mut Quota,
+        ) -> Result<(), NoRoomError> {
+            Ok(())
+        }
+
+        pub(super) const fn write_topics(&self, _: &mut Object<'_, '_>, _: &[u8], _: ListenTopicsRef<'_>) {}
+    }
+}
 use topic_records::{check_topics, write_topic_news};

@@ -1,18 +1,15 @@
 //! Topics: the members of the filter of `subscriptions/listen` that belong to extensions, and their notifications.
 //!
 //! The server keeps the records of a listen; the service knows the extensions and their state. The two types below connect
-//! them for one call. Without the feature `extensions` both have no size, and no code is behind them.
+//! them for one call. Without the feature `extensions` there are none, see `no_topics.rs`.
 
-#[cfg(feature = "extensions")]
 use super::RpcError;
-#[cfg(feature = "extensions")]
 use crate::json::object::Object;
 
 /// Listens can select topics.
-pub(crate) const TOPICS: bool = cfg!(feature = "extensions");
+pub(crate) const TOPICS: bool = true;
 
 /// The topics of the extensions of a service, for a listen that opens.
-#[cfg(feature = "extensions")]
 pub(crate) trait ListenTopics {
     /// Returns the member of the filter of the topic at `index`; `None` after the last one.
     fn member(&self, index: usize) -> Option<&'static str>;
@@ -25,7 +22,6 @@ pub(crate) trait ListenTopics {
 }
 
 /// The topics of the extensions of a service, for notifications that are due.
-#[cfg(feature = "extensions")]
 pub(crate) trait TopicNews {
     /// Returns the method of the notifications of a topic.
     fn method(&self, member: &str) -> Option<&'static str>;
@@ -34,25 +30,11 @@ pub(crate) trait TopicNews {
     fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>);
 }
 
-#[cfg(feature = "extensions")]
 pub(crate) type ListenTopicsRef<'t> = &'t dyn ListenTopics;
-#[cfg(feature = "extensions")]
 pub(crate) type TopicNewsRef<'t> = &'t dyn TopicNews;
-#[cfg(feature = "extensions")]
 pub(crate) const NO_TOPICS: ListenTopicsRef<'static> = &();
-#[cfg(feature = "extensions")]
 pub(crate) const NO_NEWS: TopicNewsRef<'static> = &();
 
-#[cfg(not(feature = "extensions"))]
-pub(crate) type ListenTopicsRef<'t> = core::marker::PhantomData<&'t ()>;
-#[cfg(not(feature = "extensions"))]
-pub(crate) type TopicNewsRef<'t> = core::marker::PhantomData<&'t ()>;
-#[cfg(not(feature = "extensions"))]
-pub(crate) const NO_TOPICS: ListenTopicsRef<'static> = core::marker::PhantomData;
-#[cfg(not(feature = "extensions"))]
-pub(crate) const NO_NEWS: TopicNewsRef<'static> = core::marker::PhantomData;
-
-#[cfg(feature = "extensions")]
 impl ListenTopics for () {
     fn member(&self, _: usize) -> Option<&'static str> {
         None
@@ -65,7 +47,6 @@ impl ListenTopics for () {
     }
 }
 
-#[cfg(feature = "extensions")]
 impl TopicNews for () {
     fn method(&self, _: &str) -> Option<&'static str> {
         None

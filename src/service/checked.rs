@@ -95,13 +95,7 @@ impl<S> Tool<S> {
         let sound = is_tool_name(info.name) && is_schema && object(info.output) && object(info.meta);
         rule(sound, DefinitionError::Tool)?;
         rule(!info.description.is_empty(), DefinitionError::Description)?;
-        Ok(Tool {
-            info,
-            run,
-            visible: None,
-            #[cfg(feature = "windows")]
-            source: None,
-        })
+        Ok(Tool::of(info, run))
     }
 }
 
@@ -115,13 +109,7 @@ impl<S> Resource<S> {
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Result<Self, DefinitionError> {
         rule(constant::is_uri(info.uri, false), DefinitionError::Uri)?;
-        Ok(Resource {
-            info,
-            read,
-            visible: None,
-            #[cfg(feature = "windows")]
-            source: None,
-        })
+        Ok(Resource::of(info, read))
     }
 }
 
@@ -136,14 +124,7 @@ impl<S> ResourceTemplate<S> {
     ) -> Result<Self, DefinitionError> {
         let sound = template::is_valid(info.uri) && constant::is_uri(info.uri, true);
         rule(sound, DefinitionError::Template)?;
-        Ok(ResourceTemplate {
-            info,
-            read,
-            complete: None,
-            visible: None,
-            #[cfg(feature = "windows")]
-            source: None,
-        })
+        Ok(ResourceTemplate::of(info, read))
     }
 }
 

@@ -180,12 +180,51 @@ pub struct RequestContext<'a> {
     pub(crate) crowded: bool,
     /// `None` in an answer outside of a server.
     #[cfg(feature = "alloc")]
-    pub(crate) published: Option<&'a mut crate::server::notify::PublishedChanges>,
+    pub(crate) published: Option<&'a mut crate::server::published::PublishedChanges>,
     /// The answer of the handler, which answers once.
     pub(crate) settled: Option<Settled>,
 }
 
 impl<'a> RequestContext<'a> {
+    /// Makes a context without params and memory, which cannot ask, stream, log or publish.
+    #[inline(always)]
+    pub(crate) fn new(
+        about: &'a ServerInfo<'a>,
+        out: &'a mut dyn Out,
+        slot: &'a mut RequestSlot,
+        token: RequestToken,
+        server: ServerId,
+        now: Millis,
+    ) -> Self {
+        RequestContext {
+            about,
+            out,
+            slot,
+            token,
+            server,
+            params: None,
+            members: &RequestMembers::NONE,
+            state: &[],
+            scratch: &mut [],
+            sealing: &mut [],
+            ask: AskVia::Closed,
+            seal: None,
+            principal: None,
+            session_level: LoggingLevel::Emergency,
+            now,
+            ask_timeout: None,
+            reserve: 0,
+            result_meta: None,
+            #[cfg(feature = "windows")]
+            sourced: false,
+            #[cfg(feature = "windows")]
+            crowded: true,
+            #[cfg(feature = "alloc")]
+            published: None,
+            settled: None,
+        }
+    }
+
     /// Returns the token of the request, for [late answers](RequestContext::later).
     pub const fn token(&self) -> RequestToken {
         self.token

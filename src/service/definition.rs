@@ -359,8 +359,13 @@ impl<S> Tool<S> {
     ) -> Self {
         assert!(!description.is_empty(), "a tool needs a description: models choose by it");
         assert!(is_tool_name(name), "a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
+        Tool::of(ToolInfo { details: None, ..ToolInfo::new(name, description) }, run)
+    }
+
+    /// Makes a tool whose description was checked.
+    pub(crate) const fn of(info: ToolInfo<'static>, run: fn(&mut S, &mut Call<'_>) -> HandlerResult) -> Self {
         Tool {
-            info: ToolInfo { details: None, ..ToolInfo::new(name, description) },
+            info,
             run,
             visible: None,
             #[cfg(feature = "windows")]
@@ -601,8 +606,16 @@ impl<S> Resource<S> {
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
         assert!(constant::is_uri(uri, false), "a resource's URI has a scheme, and % before what RFC 3986 escapes");
+        Resource::of(ResourceInfo::new(uri, name), read)
+    }
+
+    /// Makes a resource whose description was checked.
+    pub(crate) const fn of(
+        info: ResourceInfo<'static>,
+        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Self {
         Resource {
-            info: ResourceInfo::new(uri, name),
+            info,
             read,
             visible: None,
             #[cfg(feature = "windows")]
@@ -665,8 +678,16 @@ impl<S> ResourceTemplate<S> {
             constant::is_uri(uri_template, true),
             "a URI template has a scheme, and % before what RFC 3986 escapes"
         );
+        ResourceTemplate::of(ResourceInfo::new(uri_template, name), read)
+    }
+
+    /// Makes a template whose description was checked.
+    pub(crate) const fn of(
+        info: ResourceInfo<'static>,
+        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Self {
         ResourceTemplate {
-            info: ResourceInfo::new(uri_template, name),
+            info,
             read,
             visible: None,
             complete: None,

@@ -57,7 +57,7 @@
 //! selects, and unknown notifications and results of other kinds are events.
 
 use super::context::refuse;
-use super::context::{AskVia, HandlerError, HandlerFailure, HandlerResult, RequestContext, Settled, ToolError};
+use super::context::{HandlerError, HandlerFailure, HandlerResult, RequestContext, Settled, ToolError};
 use super::context::{begin_message, end_result};
 #[cfg(feature = "ask")]
 use super::input_request::{InputError, InputRequest, InputResponse};
@@ -67,7 +67,7 @@ use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
 use crate::json::{JsonKind, Raw, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
 use crate::revision::{Revision, Revisions};
-use crate::rpc::{RequestMembers, begin};
+use crate::rpc::begin;
 use crate::search::same;
 use crate::server::topics::{ListenTopics, TopicNews};
 use crate::server::{
@@ -623,33 +623,7 @@ impl<S> Service<'_, S> {
         let mut slot = RequestSlot::FREE;
         (slot.method, slot.revision) = (Method::ToolsCall, revision);
         let _ = slot.id.set(b"0");
-        let handling = RequestContext {
-            about: &self.about,
-            out: &mut *out,
-            slot: &mut slot,
-            token: RequestToken::NONE,
-            server: ServerId::NONE,
-            params: None,
-            members: &RequestMembers::NONE,
-            state: &[],
-            scratch: &mut [],
-            sealing: &mut [],
-            ask: AskVia::Closed,
-            seal: None,
-            principal: None,
-            session_level: crate::protocol::LoggingLevel::Emergency,
-            now,
-            ask_timeout: None,
-            reserve: 0,
-            result_meta: None,
-            #[cfg(feature = "windows")]
-            sourced: false,
-            #[cfg(feature = "windows")]
-            crowded: true,
-            #[cfg(feature = "alloc")]
-            published: None,
-            settled: None,
-        };
+        let handling = RequestContext::new(&self.about, &mut *out, &mut slot, RequestToken::NONE, ServerId::NONE, now);
         let why = match (Call { handling }).run(state, answer).outcome {
             Ok(Settled::Answered) => return Ok(()),
             Ok(_) => return Err(RespondError::WrongKind),

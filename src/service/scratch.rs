@@ -1,7 +1,7 @@
 //! The context of a handler: the borrowed parts of a server, and the layout of its scratch.
 
 use super::Service;
-use super::context::{AskVia, RequestContext, bound};
+use super::context::{RequestContext, bound};
 use super::linked::HandlerInput;
 use crate::json::{Raw, run::has_backslash, write};
 use crate::memory::records::Records;
@@ -111,31 +111,20 @@ impl<S> Service<'_, S> {
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
         let context = RequestContext {
-            about: &self.about,
-            out,
-            slot,
-            token,
-            server: tokens.id,
             params: input.params,
             members: input.members,
             state,
             scratch,
             sealing,
-            ask: AskVia::Closed,
             seal: *seal,
-            principal: None,
             session_level: peer.level,
-            now: *now,
             ask_timeout: *ask_timeout,
             reserve: MIN_ROOM,
-            result_meta: None,
-            #[cfg(feature = "windows")]
-            sourced: false,
             #[cfg(feature = "windows")]
             crowded,
             #[cfg(feature = "alloc")]
             published: Some(published),
-            settled: None,
+            ..RequestContext::new(&self.about, out, slot, token, tokens.id, *now)
         };
         Some((context, asks))
     }
