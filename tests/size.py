@@ -17,14 +17,14 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21813,
+    "code lines, core": 21828,
     "code lines, http": 11962,
-    "code lines, published": 58552,
+    "code lines, published": 58567,
     "public functions": 1973,
     "public types": 434,
     "feature entries": 41,
-    "cfgs": 604,
-    "tracked files": 2257,
+    "cfgs": 565,
+    "tracked files": 2260,
     "words for users": 29235,
 }
 
