@@ -249,7 +249,7 @@ impl Method {
 
     /// Returns whether the handler of the method may ask the client.
     #[must_use]
-    pub const fn may_ask(self) -> bool {
+    pub(crate) const fn may_ask(self) -> bool {
         matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
     }
 

@@ -117,7 +117,7 @@ impl Revision {
     /// Returns whether an error response to a request whose id could not be read has `"id":null`, as JSON-RPC
     /// says. From 2025-11-25 on it has no `id`.
     #[must_use]
-    pub const fn writes_null_id(self) -> bool {
+    pub(crate) const fn writes_null_id(self) -> bool {
         (self as u8) < Revision::V2025_11_25 as u8
     }
 
@@ -125,7 +125,7 @@ impl Revision {
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/server/resources>
     #[must_use]
-    pub const fn has_resource_not_found(self) -> bool {
+    pub(crate) const fn has_resource_not_found(self) -> bool {
         !self.is_modern()
     }
 
@@ -133,7 +133,7 @@ impl Revision {
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>
     #[must_use]
-    pub const fn has_url_elicitation_error(self) -> bool {
+    pub(crate) const fn has_url_elicitation_error(self) -> bool {
         matches!(self, Revision::V2025_11_25)
     }
 
@@ -150,7 +150,7 @@ impl Revision {
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>
     #[must_use]
-    pub const fn has_elicitation_complete(self) -> bool {
+    pub(crate) const fn has_elicitation_complete(self) -> bool {
         matches!(self, Revision::V2025_11_25)
     }
 
@@ -335,7 +335,7 @@ impl Revisions {
     /// [version
     /// negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation).
     #[must_use]
-    pub fn negotiate(self, asked: Option<Revision>) -> Option<Revision> {
+    pub(crate) fn negotiate(self, asked: Option<Revision>) -> Option<Revision> {
         let asked = asked.filter(|&asked| self.contains(asked) && !asked.is_modern());
         asked.or_else(|| self.of(Era::Legacy).last())
     }

@@ -446,7 +446,7 @@ pub fn is_id(value: Raw<'_>) -> bool {
 /// Returns whether two ids, or two progress tokens, are the same. They are compared decoded, so that `"é"`
 /// equals `"\u00e9"`; `1` never equals `"1"`.
 #[must_use]
-pub fn same_id(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same_id(a: &[u8], b: &[u8]) -> bool {
     a == b || same_text(a, b)
 }
 

@@ -66,7 +66,7 @@ impl Run<'_, '_> {
     fn follow(&mut self, begin: impl FnOnce(FollowLimits) -> TaskFollower) -> Result<OwnedResult, Trouble> {
         let mut limits = FollowLimits::DEFAULT;
         if let Some(time) = self.options.timeout {
-            limits = limits.at_most(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            limits = limits.total_timeout(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         }
         match self.session.follow(begin(limits))? {
             (TaskEnd::Completed(result), _) => Ok(OwnedResult::new(Method::ToolsCall, result.raw())),

@@ -23,14 +23,15 @@ mod text;
 mod utf8;
 pub mod write;
 
-#[cfg(feature = "serde")]
-pub use de::DeserializeError;
 pub use object::Object;
 #[cfg(feature = "alloc")]
 pub use owned::OwnedRaw;
 pub use raw::{ArrayItems, JsonKind, ObjectMembers, Raw};
 pub use scan::{DEPTH, ParseError, Scanner};
-#[cfg(feature = "serde")]
-pub use ser::{SerializeError, to_escaped, to_sink};
 pub use text::{DecodeError, Text};
 pub use write::Decimal;
+#[cfg(feature = "serde")]
+pub use {
+    de::DeserializeError,
+    ser::{SerializeError, to_escaped, to_sink},
+};

@@ -153,7 +153,7 @@ impl<'m> Records<'m> {
     }
 
     /// Returns the records from the one at `at` on.
-    pub fn iter_from(&self, at: usize) -> RecordIter<'_> {
+    pub(crate) fn iter_from(&self, at: usize) -> RecordIter<'_> {
         RecordIter { live: self.live(), at }
     }
 

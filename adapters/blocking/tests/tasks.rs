@@ -93,7 +93,7 @@ fn a_whole_life<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, 
     assert!(matches!(event(client, &mut task), TaskEvent::Status { status: TaskStatus::Cancelled, .. }));
     assert_eq!(event(client, &mut task), TaskEvent::Ended(TaskEnd::Cancelled));
 
-    let mut task = TaskFollower::new(begin(client), LIMITS.at_most(1));
+    let mut task = TaskFollower::new(begin(client), LIMITS.total_timeout(1));
     assert_eq!(event(client, &mut task), TaskEvent::Ended(TaskEnd::GaveUp));
 }
 
@@ -159,7 +159,7 @@ fn a_notification_is_as_good_as_a_poll() {
     let other = completed.replace("\"t\"", "\"u\"");
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("read -r line; echo '{got}'; echo '{other}'; echo '{completed}'; cat >/dev/null")]);
-    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).at_most(36_000_000);
+    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).total_timeout(36_000_000);
     let mut client = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
     client.connect_as(Revision::V2026_07_28).unwrap();
     let mut task = TaskFollower::resume(TaskHandle::new("t", Revision::V2026_07_28), limits);
@@ -206,7 +206,7 @@ fn a_notification_between_two_looks_is_kept() {
         completed("t"),
         answers(3, r#""content":[]"#),
     ));
-    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).at_most(36_000_000);
+    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).total_timeout(36_000_000);
     let [mut t, mut u] = ["t", "u"].map(|id| followed(id, limits));
     for task in [&mut t, &mut u] {
         assert!(matches!(event(&mut client, task), TaskEvent::Status { status: TaskStatus::Working, .. }));

@@ -367,7 +367,7 @@ fn intervals_have_bounds() {
 
 #[test]
 fn it_gives_up_in_time() {
-    let limits = FollowLimits::DEFAULT.at_most(2_500).request_timeout(700);
+    let limits = FollowLimits::DEFAULT.total_timeout(2_500).request_timeout(700);
     let mut task = resumed(limits);
     feed(&mut task, 1_000, &got("working", ""));
     feed(&mut task, 2_000, &got("working", ""));

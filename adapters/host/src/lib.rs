@@ -71,11 +71,6 @@ pub use mcp_sansio;
 #[cfg(feature = "auth")]
 pub use auth::*;
 pub use backlog::Backlog;
-#[cfg(feature = "client")]
-pub use child::{
-    ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal,
-    signal_group,
-};
 pub use direction::Direction;
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
@@ -88,15 +83,20 @@ pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, 
 pub use line_serving::LineServing;
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
-#[cfg(feature = "client")]
-pub use outcomes::{OutcomeHandler, Outcomes};
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
 pub use stop::Stopper;
-#[cfg(feature = "client")]
-pub use tasks::{FollowedTasks, take_task_outcome};
 pub use transport_state::TransportState;
 pub use work::{Job, NewWork, Work, WorkFuture};
+#[cfg(feature = "client")]
+pub use {
+    child::{
+        ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog,
+        StopSignal, signal_group,
+    },
+    outcomes::{OutcomeHandler, Outcomes},
+    tasks::{FollowedTasks, take_task_outcome},
+};
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

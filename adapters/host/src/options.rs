@@ -54,7 +54,7 @@ impl ClientOptions {
     }
 
     /// Sets no time limit for requests.
-    pub const fn patient(self) -> Self {
+    pub const fn no_timeout(self) -> Self {
         ClientOptions { timeout: None, ..self }
     }
 

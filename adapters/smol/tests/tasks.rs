@@ -115,7 +115,7 @@ async fn a_whole_life(client: Client) {
     assert!(matches!(status, TaskEvent::Status { status: TaskStatus::Cancelled, .. }), "{status:?}");
     assert_eq!(client.follow(&mut task).await.unwrap(), TaskEvent::Ended(TaskEnd::Cancelled));
 
-    let mut task = TaskFollower::new(begin(&client).await, LIMITS.at_most(1));
+    let mut task = TaskFollower::new(begin(&client).await, LIMITS.total_timeout(1));
     assert_eq!(client.follow(&mut task).await.unwrap(), TaskEvent::Ended(TaskEnd::GaveUp));
 }
 
@@ -137,7 +137,7 @@ fn a_notification_is_as_good_as_a_poll() {
     let other = completed.replace("\"t\"", "\"u\"");
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("read -r line; echo '{got}'; echo '{other}'; echo '{completed}'; cat >/dev/null")]);
-    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).at_most(36_000_000);
+    let limits = FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000).total_timeout(36_000_000);
     let (client, driver) = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
     smol::block_on(future::or(
         async {

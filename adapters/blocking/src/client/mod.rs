@@ -41,28 +41,29 @@ mod tcp;
 mod transport;
 
 pub use child::{Child, ChildOptions};
-#[cfg(all(feature = "http", unix))]
-pub use http::Http;
 pub use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler};
-#[cfg(all(feature = "auth", unix))]
-pub use mcp_sansio_auth as auth;
-#[cfg(all(feature = "auth", unix))]
-pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore};
-#[cfg(all(feature = "http", unix))]
-pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
     ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
     ServerError, ServerHello, StopSignal, TransportState,
-};
-#[cfg(all(feature = "http", unix))]
-pub use mcp_sansio_http::client::{
-    ChallengeAnswer, ChallengedRequest, FetchLimits, FetchRequest, HeaderWriter, HttpClientConfig, params,
 };
 pub use pages::Pages;
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use stderr::{OnLine, Stderr};
 pub use transport::{Trace, Transport};
+#[cfg(all(feature = "http", unix))]
+pub use {
+    http::Http,
+    mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions},
+    mcp_sansio_http::client::{
+        ChallengeAnswer, ChallengedRequest, FetchLimits, FetchRequest, HeaderWriter, HttpClientConfig, params,
+    },
+};
+#[cfg(all(feature = "auth", unix))]
+pub use {
+    mcp_sansio_auth as auth,
+    mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},
+};
 
 use std::marker::PhantomData;
 use std::task::Poll;

@@ -32,7 +32,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// client.connect()?;
     /// let result = client.request(&Request::call("build"))?;
     /// let Some(handle) = TaskHandle::of(result.raw())? else { return Ok(()) }; // an ordinary result
-    /// let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT.at_most(600_000));
+    /// let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT.total_timeout(600_000));
     /// let end = loop {
     ///     std::fs::write("task.json", task.handle().to_string())?; // for the next start
     ///     match client.follow(&mut task, Duration::from_secs(60))? {

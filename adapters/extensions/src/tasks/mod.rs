@@ -104,14 +104,15 @@ mod response;
 mod store;
 mod waiters;
 
-#[cfg(feature = "alloc")]
-pub use last_state::LastState;
 pub use legacy::{TaskSupport, task_support};
 pub use machine::{TaskId, TaskSlot, TaskStatus};
 pub use methods::extension;
 pub use store::{HasTasks, ID, TaskError, TaskOptions, TaskToken, Tasks};
 #[cfg(feature = "alloc")]
-pub use store::{LastStates, TaskLookUp};
+pub use {
+    last_state::LastState,
+    store::{LastStates, TaskLookUp},
+};
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, Receipt, Service};

@@ -418,7 +418,7 @@ impl<'m> HttpTransport<'m> {
     }
 
     /// [Abandons](HttpTransport::abandon) the exchanges of all requests for which `wanted` returns `false`.
-    pub fn abandon_unless(&mut self, wanted: impl Fn(u64) -> bool) {
+    pub(crate) fn abandon_unless(&mut self, wanted: impl Fn(u64) -> bool) {
         for slot in self.slots.iter_mut().filter(|slot| !slot.has_event()) {
             if slot.request().is_some_and(|request| !wanted(request)) {
                 slot.abandon(&mut self.origin);

@@ -221,7 +221,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Returns the place to read into, so that at most `most` bytes are held: those of the current request and
     /// the bytes after it. It is empty if `most` bytes are held.
-    pub fn space_within(&mut self, most: usize) -> &mut [u8] {
+    pub(crate) fn space_within(&mut self, most: usize) -> &mut [u8] {
         #[cfg(feature = "alloc")]
         let waiting = core::mem::take(&mut self.waiting);
         #[cfg(not(feature = "alloc"))]
@@ -259,7 +259,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// Returns the bytes of memory that answers have now. They are fewer than the limit only in a store that
     /// grows.
     #[must_use]
-    pub fn output_size(&self) -> usize {
+    pub(crate) fn output_size(&self) -> usize {
         self.answer.size()
     }
 
@@ -276,7 +276,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Returns `true` after the end of the input.
     #[must_use]
-    pub const fn input_ended(&self) -> bool {
+    pub(crate) const fn input_ended(&self) -> bool {
         self.ended
     }
 

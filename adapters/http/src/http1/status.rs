@@ -66,7 +66,7 @@ statuses! {
 impl Status {
     /// Returns `true` if an answer with this status never has a body.
     #[must_use]
-    pub const fn is_bodiless(self) -> bool {
+    pub(crate) const fn is_bodiless(self) -> bool {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 

@@ -112,32 +112,32 @@ mod stderr;
 mod tasks;
 mod wakes;
 
-#[cfg(feature = "http")]
-pub use authorize::{AuthorizationDemand, AuthorizationHeaders, Authorize};
 pub use child::{Child, ChildOptions};
 pub use driver::Driver;
 pub use events::{EventSender, Events, OwnedEvent, OwnedServerRequest, events};
-#[cfg(feature = "http")]
-pub use http::Http;
 pub use lines::StreamTransport;
 pub use listen::{SubscriptionEvent, SubscriptionStream};
 pub use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler};
-#[cfg(feature = "auth")]
-pub use mcp_sansio_auth as auth;
-#[cfg(feature = "auth")]
-pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore};
-#[cfg(feature = "http")]
-pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
 pub use mcp_sansio_host::{
     ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, IN_FLIGHT, Ignore, OwnedResult, PageLimits,
     ServerError, ServerHello, StopSignal, TransportState,
 };
-#[cfg(feature = "http")]
-pub use mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params};
 pub use outcome::{Pages, PendingResponse};
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use stderr::{OnLine, Stderr};
+#[cfg(feature = "http")]
+pub use {
+    authorize::{AuthorizationDemand, AuthorizationHeaders, Authorize},
+    http::Http,
+    mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions},
+    mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params},
+};
+#[cfg(feature = "auth")]
+pub use {
+    mcp_sansio_auth as auth,
+    mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},
+};
 
 use std::fmt;
 use std::future::poll_fn;

@@ -38,7 +38,7 @@ impl Client {
     /// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let result = client.request(Request::call("build")).await?;
     /// let Some(handle) = TaskHandle::of(result.raw())? else { return Ok(()) }; // an ordinary result
-    /// let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT.at_most(600_000));
+    /// let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT.total_timeout(600_000));
     /// let end = loop {
     ///     std::fs::write("task.json", task.handle().to_string())?; // for the next start
     ///     match client.follow(&mut task).await? {
@@ -177,9 +177,10 @@ mod tests {
     #[test]
     fn a_task_that_has_ended_is_followed_no_more() {
         const ANSWER: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\"taskId\":\"a\",\"status\":\"cancelled\",\"createdAt\":\"\",\"lastUpdatedAt\":\"\",\"ttlMs\":null}}\n";
-        for (limits, end, statuses) in
-            [(FollowLimits::DEFAULT, TaskEnd::Cancelled, 1), (FollowLimits::DEFAULT.at_most(0), TaskEnd::GaveUp, 0)]
-        {
+        for (limits, end, statuses) in [
+            (FollowLimits::DEFAULT, TaskEnd::Cancelled, 1),
+            (FollowLimits::DEFAULT.total_timeout(0), TaskEnd::GaveUp, 0),
+        ] {
             let stream = StreamTransport::new(ANSWER.as_bytes(), futures_lite::io::sink(), &PROFILE);
             let (client, mut driver) = Client::new(stream, Ignore);
             let revision = mcp_sansio::revision::Revision::V2026_07_28;

@@ -25,7 +25,7 @@ const UNSUGGESTED: Millis = 1_000;
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct FollowLimits {
-    at_most: Millis,
+    total_timeout: Millis,
     shortest: Millis,
     longest: Millis,
     request: Millis,
@@ -37,7 +37,7 @@ pub struct FollowLimits {
 impl FollowLimits {
     /// The defaults, which the methods name.
     pub const DEFAULT: FollowLimits = FollowLimits {
-        at_most: 3_600_000,
+        total_timeout: 3_600_000,
         shortest: 200,
         longest: 60_000,
         request: 30_000,
@@ -48,8 +48,8 @@ impl FollowLimits {
 
     /// Sets the time after which it [gives up](TaskEnd::GaveUp), counted from the first [`TaskFollower::next`]. Default: one
     /// hour.
-    pub const fn at_most(self, millis: Millis) -> Self {
-        FollowLimits { at_most: millis, ..self }
+    pub const fn total_timeout(self, millis: Millis) -> Self {
+        FollowLimits { total_timeout: millis, ..self }
     }
 
     /// Sets the shortest and the longest time between two polls: a server that suggests another one gets the nearer of them.
@@ -153,7 +153,7 @@ pub enum TaskEnd {
     /// The server broke a rule: with [`TransportError::Undeclared`] it asked for something that the client did not declare,
     /// with [`TransportError::TooManyRounds`] it asked more questions than the limit. The task may go on.
     Invalid(TransportError),
-    /// The time of [`FollowLimits::at_most`] is over. The task goes on.
+    /// The time of [`FollowLimits::total_timeout`] is over. The task goes on.
     GaveUp,
     /// The server has taken the cancellation, but the task did not end in the time of [`FollowLimits::cancel_time`]. It need
     /// not end.
@@ -286,7 +286,7 @@ impl TaskFollower {
             now: 0,
             due: 0,
             end: None,
-            left: limits.at_most,
+            left: limits.total_timeout,
             failures: 0,
             sent: None,
             params: Vec::new(),
