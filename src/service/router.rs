@@ -158,7 +158,8 @@ impl<S> Service<'_, S> {
     }
 
     /// Handles one message that was read; `BY_CALLER` if there are entries that differ by caller, or layers. Notes in `entered`
-    /// the request that goes through the layers.
+    /// the request that goes through the layers. The whole story in one function: cut at step 2 or 5 it has 88 or 44 bytes of flash more
+    /// (uart, tools only).
     #[inline(always)]
     pub(crate) fn dispatch_message<const BY_CALLER: bool>(
         &self,

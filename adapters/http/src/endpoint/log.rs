@@ -9,8 +9,6 @@
 use mcp_sansio::memory::Store;
 use mcp_sansio::sink::copy;
 
-use super::stream::Stream;
-
 /// Bytes of a block.
 const BLOCK: usize = 64;
 /// Bytes of a block for records. The other bytes are links to the next block and the one before.
@@ -55,6 +53,12 @@ pub(crate) struct Chain {
     older: u32,
     newer: u32,
     listed: bool,
+}
+
+/// A slot with a chain: an event stream.
+pub(crate) trait HasChain {
+    fn chain(&self) -> &Chain;
+    fn chain_mut(&mut self) -> &mut Chain;
 }
 
 impl Chain {
@@ -221,11 +225,11 @@ impl<'m> Log<'m> {
     }
 
     /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.
-    pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, streams: &mut [impl HasChain], slot: u16, mut bytes: &[u8]) -> bool {
         if !self.reserve(streams, slot, bytes.len()) {
             return false;
         }
-        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return false };
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return false };
         self.spare -= chain.spare();
         while !bytes.is_empty() {
             if chain.tail() == 0 && !self.lengthen(chain) {
@@ -242,13 +246,13 @@ impl<'m> Log<'m> {
     }
 
     /// Appends the head of a record and returns its place.
-    pub(crate) fn open(&mut self, streams: &mut [Stream], slot: u16, tag: u8) -> Option<Spot> {
+    pub(crate) fn open(&mut self, streams: &mut [impl HasChain], slot: u16, tag: u8) -> Option<Spot> {
         if !self.reserve(streams, slot, HEAD) {
             return None;
         }
-        let before = streams.get(usize::from(slot)).map(|stream| stream.chain.end)?;
+        let before = streams.get(usize::from(slot)).map(|stream| stream.chain().end)?;
         let appended = self.append(streams, slot, &[0, 0, 0, 0, tag]);
-        let chain = streams.get(usize::from(slot)).map(|stream| stream.chain)?;
+        let chain = streams.get(usize::from(slot)).map(|stream| *stream.chain())?;
         let place = if before == Spot::NOWHERE { chain.start } else { self.normal(before) };
         appended.then_some(place)
     }
@@ -306,8 +310,8 @@ impl<'m> Log<'m> {
 
     /// Notes that the current record was sent. Keeps it, or forgets it and all before it: a client cannot resume
     /// before a missing record.
-    pub(crate) fn set_sent(&mut self, streams: &mut [Stream], slot: u16, event: u32, keep: bool) {
-        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+    pub(crate) fn set_sent(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32, keep: bool) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         let size = self.record(chain.read).size.min(chain.unsent());
         self.spare -= chain.spare();
         (chain.read, chain.sent, self.sent) = (chain.part, chain.sent + size, self.sent + size);
@@ -322,8 +326,8 @@ impl<'m> Log<'m> {
     }
 
     /// Sends events from `event` on next, most of them again. They are not forgotten before.
-    pub(crate) fn seek(&mut self, streams: &mut [Stream], slot: u16, event: u32) {
-        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+    pub(crate) fn seek(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         let (mut spot, mut before) = (chain.start, 0);
         for _ in chain.first..event {
             let size = self.record(spot).size;
@@ -365,9 +369,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets all records of a stream.
-    pub(crate) fn forget(&mut self, streams: &mut [Stream], slot: u16) {
+    pub(crate) fn forget(&mut self, streams: &mut [impl HasChain], slot: u16) {
         self.strike(streams, slot.into());
-        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         self.spare -= chain.spare();
         self.sent -= chain.sent;
         self.give_back(chain);
@@ -376,7 +380,7 @@ impl<'m> Log<'m> {
 
     /// Gives memory back to the allocator if little of it is used. Costs no more than the records forgotten since
     /// the last call.
-    pub(crate) fn release(&mut self, streams: &mut [Stream]) {
+    pub(crate) fn release(&mut self, streams: &mut [impl HasChain]) {
         let little = self.fresh as usize > LITTLE.max(streams.len()) && self.used < self.fresh as usize / 4;
         if !cfg!(feature = "alloc") || !little {
             return;
@@ -392,7 +396,7 @@ impl<'m> Log<'m> {
             }
             free = after;
         }
-        for Stream { chain, .. } in streams.iter_mut() {
+        for chain in streams.iter_mut().map(HasChain::chain_mut) {
             let mut block = chain.start.block;
             while block != NONE {
                 if block >= end {
@@ -409,9 +413,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets sent records until `bytes` bytes can be appended.
-    fn reserve(&mut self, streams: &mut [Stream], slot: u16, bytes: usize) -> bool {
+    fn reserve(&mut self, streams: &mut [impl HasChain], slot: u16, bytes: usize) -> bool {
         loop {
-            let Some(Stream { chain, .. }) = streams.get(usize::from(slot)) else { return false };
+            let Some(chain) = streams.get(usize::from(slot)).map(HasChain::chain) else { return false };
             if bytes.saturating_sub(chain.tail()).div_ceil(DATA) <= self.total - self.used {
                 return true;
             }
@@ -422,17 +426,17 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets one sent record of the stream that has had some for the longest time.
-    fn evict(&mut self, streams: &mut [Stream]) -> bool {
+    fn evict(&mut self, streams: &mut [impl HasChain]) -> bool {
         let slot = self.oldest;
-        let Some(Stream { chain, .. }) = streams.get(slot as usize) else { return false };
+        let Some(chain) = streams.get(slot as usize).map(HasChain::chain) else { return false };
         let (size, next) = (self.record(chain.start).size.clamp(1, chain.sent.max(1)), chain.first + 1);
         self.drop_front(streams, slot, size, next);
         true
     }
 
     /// Forgets `bytes` bytes of sent records; `first` is the number of the event after them.
-    fn drop_front(&mut self, streams: &mut [Stream], slot: u32, bytes: usize, first: u32) {
-        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+    fn drop_front(&mut self, streams: &mut [impl HasChain], slot: u32, bytes: usize, first: u32) {
+        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
         let bytes = bytes.min(chain.sent);
         self.spare -= chain.spare();
         (chain.len, chain.sent, chain.first) = (chain.len - bytes, chain.sent - bytes, first);
@@ -459,33 +463,33 @@ impl<'m> Log<'m> {
     }
 
     /// Puts a stream at the end of the list of those with sent records, if it is not in the list.
-    fn enlist(&mut self, streams: &mut [Stream], slot: u32) {
+    fn enlist(&mut self, streams: &mut [impl HasChain], slot: u32) {
         let newest = self.newest;
-        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
         if chain.listed {
             return;
         }
         (chain.listed, chain.older, chain.newer) = (true, newest, NONE);
-        match streams.get_mut(newest as usize) {
-            Some(Stream { chain, .. }) => chain.newer = slot,
+        match streams.get_mut(newest as usize).map(HasChain::chain_mut) {
+            Some(chain) => chain.newer = slot,
             None => self.oldest = slot,
         }
         self.newest = slot;
     }
 
     /// Removes a stream from that list.
-    fn strike(&mut self, streams: &mut [Stream], slot: u32) {
-        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+    fn strike(&mut self, streams: &mut [impl HasChain], slot: u32) {
+        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
         if !core::mem::replace(&mut chain.listed, false) {
             return;
         }
         let (older, newer) = (chain.older, chain.newer);
-        match streams.get_mut(older as usize) {
-            Some(Stream { chain, .. }) => chain.newer = newer,
+        match streams.get_mut(older as usize).map(HasChain::chain_mut) {
+            Some(chain) => chain.newer = newer,
             None => self.oldest = newer,
         }
-        match streams.get_mut(newer as usize) {
-            Some(Stream { chain, .. }) => chain.older = older,
+        match streams.get_mut(newer as usize).map(HasChain::chain_mut) {
+            Some(chain) => chain.older = older,
             None => self.newest = older,
         }
     }
@@ -614,6 +618,7 @@ const LITTLE: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::super::events::{StreamOut, Written, write_events};
+    use super::super::stream::Stream;
     use super::*;
     use mcp_sansio::FullError;
     use mcp_sansio::sink::{MessageHead, Out, Sink};
