@@ -17,13 +17,13 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21828,
-    "code lines, http": 11962,
-    "code lines, published": 58567,
-    "public functions": 1973,
+    "code lines, core": 21829,
+    "code lines, http": 11973,
+    "code lines, published": 58581,
+    "public functions": 1960,
     "public types": 434,
     "feature entries": 41,
-    "cfgs": 565,
+    "cfgs": 554,
     "tracked files": 2260,
     "words for users": 29235,
 }
