@@ -74,7 +74,7 @@ SERVERS = {
     "mcp-1.30": kit(python("mcp-1.30", "kit_mcp_1"), LEGACY, LEGACY[-1], "http", "sse"),
     "mcp-2.3": kit(python("mcp-2.3", "kit_mcp_2"), ALL, MODERN, "http", "sse"),
     "fastmcp-4": kit(python("fastmcp-4", "kit_fastmcp_4"), ALL, MODERN, "http", "sse"),
-    "rmcp-3.9": kit([str(TARGET / "release/interop-rmcp")], ALL, MODERN, "http"),
+    "rmcp-3.11": kit([str(TARGET / "release/interop-rmcp")], ALL, MODERN, "http"),
     "calc": {
         "stdio": lambda _: [str(TARGET / "release/examples/calc"), "stdio"],
         "http": calc,
