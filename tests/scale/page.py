@@ -65,6 +65,7 @@ def tables(values):
         for curve, words, _ in rows:
             for server, found in values[curve].items():
                 lines.append(f"| {words} | {server} | " + " | ".join(shown(found[size]) for size in sizes) + " |")
+                words = ""
         lines.append("")
     return "\n".join(lines)
 
