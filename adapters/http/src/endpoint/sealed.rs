@@ -275,24 +275,28 @@ impl<'m> Endpoint<'m> {
     }
 
     /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it. `None` if the id is not sealed.
+    #[inline]
     pub(crate) fn sealed_session<S>(
         &mut self,
         turn: &mut Turn<'_, '_, S>,
         given: &[u8],
     ) -> Option<Result<u16, NoSession>> {
-        let sealed = self.sealed.as_ref().filter(|_| given.len() > SessionId::LEN)?;
-        let found = match sealed.find(given, turn.principal, self.now) {
-            SealedLookup::New(nonce, end, peer) => return Some(self.open_anew(turn, given, nonce, end, peer)),
-            SealedLookup::Open(slot) => {
-                Some(slot).filter(|slot| self.sessions.is(*slot, given, turn.principal) && !self.is_old(*slot))
-            }
+        let is_sealed = self.sealed.is_some() && given.len() > SessionId::LEN;
+        is_sealed.then(|| self.find_sealed(turn, given))
+    }
+
+    #[inline(never)]
+    fn find_sealed<S>(&mut self, turn: &mut Turn<'_, '_, S>, given: &[u8]) -> Result<u16, NoSession> {
+        let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
+        match sealed.find(given, turn.principal, self.now) {
+            SealedLookup::New(nonce, end, peer) => self.open_anew(turn, given, nonce, end, peer),
+            SealedLookup::Open(slot) if self.sessions.is(slot, given, turn.principal) && !self.is_old(slot) => Ok(slot),
             SealedLookup::Over(slot) => {
                 self.end_session(turn.app, slot);
-                None
+                Err(NoSession::Unknown)
             }
-            SealedLookup::Unknown => None,
-        };
-        Some(found.ok_or(NoSession::Unknown))
+            SealedLookup::Open(_) | SealedLookup::Unknown => Err(NoSession::Unknown),
+        }
     }
 
     /// Opens a session that another endpoint has opened.
