@@ -276,7 +276,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Returns `true` after the end of the input.
     #[must_use]
-    pub(crate) const fn input_ended(&self) -> bool {
+    pub const fn input_ended(&self) -> bool {
         self.ended
     }
 
