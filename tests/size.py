@@ -18,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 21829,
-    "code lines, http": 11973,
-    "code lines, published": 58581,
-    "public functions": 1960,
+    "code lines, http": 11980,
+    "code lines, published": 58588,
+    "public functions": 1961,
     "public types": 434,
     "feature entries": 41,
     "cfgs": 554,
