@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the scenario `sep-2350-server-scope-challenge` of the official suite asks, which no release has yet: scopes.py SERVER PORT.
+"""What the scenario `sep-2350-server-scope-challenge` of the official suite asks, which no release has yet: scopes.py SERVER PORT [--mount NAME].
 
 A token with too few scopes gets 403 with all scopes of the operation, the other token and no token get the result.
 """
@@ -45,9 +45,9 @@ def ask(url, method, member, name, token):
         return error.code, error.headers["WWW-Authenticate"], error.read()
 
 
-def main(server, port):
+def main(server, port, *mount):
     url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen([server, "--port", port])
+    process = subprocess.Popen([server, *mount, "--port", port])
     try:
         for _ in range(100):
             try:
@@ -63,7 +63,7 @@ def main(server, port):
             for token in ["full", None]:
                 status, _, body = ask(url, method, member, name, token)
                 assert status == 200 and b'"result"' in body, (name, token, status, body)
-            print(f"pass  scopes  {name}")
+            print(f"pass  scopes  {name} {' '.join(mount)}")
     finally:
         process.terminate()
         process.wait()

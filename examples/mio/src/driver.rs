@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mcp_sansio::service::Service;
 use mcp_sansio_host::{HttpServing, HttpSetup};
 use mcp_sansio_http::endpoint::App;
 use mcp_sansio_http::host::{Broken, HttpSocket, Interest};
@@ -27,18 +26,12 @@ const AT_ONCE: usize = 64;
 ///
 /// # Errors
 /// If the server cannot wait for events.
-pub(crate) fn serve<S>(
-    listener: std::net::TcpListener,
-    setup: HttpSetup<S>,
-    service: &Service<'_, S>,
-    state: &mut S,
-) -> io::Result<()> {
+pub(crate) fn serve<S>(listener: std::net::TcpListener, setup: HttpSetup<S>, mut app: App<'_, S>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut listener = TcpListener::from_std(listener);
     let poll = mio::Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, mio::Interest::READABLE)?;
     let waker = Waker::from(Arc::new(Bell(mio::Waker::new(poll.registry(), WOKEN)?)));
-    let mut app = App::new(service, state);
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
     Driver {
         poll,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_host::{HttpSetup, Work, channel};
+use mcp_sansio_http::endpoint::App;
 
 struct Counter(Work<Counter>);
 
@@ -38,5 +39,6 @@ fn main() -> std::io::Result<()> {
     let (late, receiver) = channel();
     let mut setup = HttpSetup::new();
     setup.late = Some(receiver);
-    driver::serve(listener, setup, &service, &mut Counter(Work::new(late, 100)))
+    let mut counter = Counter(Work::new(late, 100));
+    driver::serve(listener, setup, App::new(&service, &mut counter))
 }

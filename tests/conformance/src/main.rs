@@ -1,8 +1,9 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
 //! suites prescribe the answers of the tools. With `--mount axum` or `hyper` it is mounted there, with `mio` the driver of that example serves it. With `--key` it
 //! seals its sessions, so that each process with the key serves them. With `--fleet URL --process N` it is one of several processes,
-//! with the Redis at that URL.
+//! with the Redis at that URL. With `--issuer URL` it takes only tokens of that issuer for itself.
 
+mod audience;
 mod mount;
 mod scopes;
 
@@ -10,10 +11,11 @@ use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
+use audience::Guard;
 use mcp_sansio::json::Raw;
 use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{
-    EndpointConfig, HttpServer, HttpServerOptions, MessageAccess, SessionSeal, StreamPolicy,
+    EndpointConfig, HttpServer, HttpServerOptions, MessageAccess, RequestHead, SessionSeal, StreamPolicy,
 };
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
 use mcp_sansio_extensions::tasks::Tasks;
@@ -41,7 +43,7 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
-    let (mut fleet, mut process) = (None, 0);
+    let (mut fleet, mut process, mut issuer) = (None, 0, None);
     let port = match *arguments {
         ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
             for option in rest.chunks(2) {
@@ -51,6 +53,7 @@ fn main() -> io::Result<()> {
                         let _ = KEY.set(key);
                     }
                     ["--fleet", url] if mounted.is_none() => fleet = Some(url),
+                    ["--issuer", url] if mounted.is_none() => issuer = Some(url),
                     ["--process", number] => process = number.parse().map_err(io::Error::other)?,
                     _ => return Err(usage()),
                 }
@@ -60,7 +63,7 @@ fn main() -> io::Result<()> {
         _ => return Err(usage()),
     };
     match mounted {
-        None => serve(port, fleet, process),
+        None => serve(port, fleet, process, issuer),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
         Some("mio") => mount::mio(port),
@@ -70,7 +73,7 @@ fn main() -> io::Result<()> {
 
 fn usage() -> io::Error {
     io::Error::other(
-        "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N]",
+        "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N] [--issuer URL]",
     )
 }
 
@@ -105,14 +108,24 @@ fn fixture(process: u16) -> Fixture {
     Fixture::new(Tasks::growing(256, 1 << 20).process(process.into()), KEEP, Box::leak(Box::new(System)))
 }
 
-fn serve(port: u16, fleet: Option<&str>, process: u16) -> io::Result<()> {
-    // A proxy finds the process of a stream of 2024-11-05 by the path that its client is told.
-    let post_path = if process == 0 { CONFIG.post_path } else { format!("/messages/{process}").leak() };
+/// Returns the configuration of the server at a port, and the URL of its metadata, which challenges name.
+fn config(port: u16) -> io::Result<(EndpointConfig<'static>, String)> {
     let site = format!("http://127.0.0.1:{port}");
     let metadata = format!(r#"{{"resource":"{site}/mcp","authorization_servers":["http://127.0.0.1:9797"]}}"#);
     let metadata = Raw::parse(metadata.leak().as_bytes()).map_err(io::Error::other)?;
-    let config = CONFIG.post_path(post_path).resource_metadata(metadata);
-    let metadata_url = format!("{site}/.well-known/oauth-protected-resource/mcp");
+    Ok((CONFIG.resource_metadata(metadata), format!("{site}/.well-known/oauth-protected-resource/mcp")))
+}
+
+fn serve(port: u16, fleet: Option<&str>, process: u16, issuer: Option<&str>) -> io::Result<()> {
+    // A proxy finds the process of a stream of 2024-11-05 by the path that its client is told.
+    let post_path = if process == 0 { CONFIG.post_path } else { format!("/messages/{process}").leak() };
+    let (config, metadata_url) = config(port)?;
+    let config = config.post_path(post_path);
+    let guard = issuer.map(|issuer| Guard::new(issuer, format!("http://127.0.0.1:{port}/mcp"), &metadata_url));
+    let authorize = |head: &RequestHead<'_>| match &guard {
+        Some(guard) => guard.authorize(head),
+        None => scopes::authorize(head),
+    };
     let permit = |message: &MessageAccess<'_>| scopes::permit(message, &metadata_url);
     let mut options = HttpServerOptions::new().config(config).seal(&*SEAL);
     if KEY.get().is_some() {
@@ -129,7 +142,7 @@ fn serve(port: u16, fleet: Option<&str>, process: u16) -> io::Result<()> {
     };
     let server = HttpServer::bind(("127.0.0.1", port))?.options(options);
     stop_on_signals(&server)?;
-    let server = server.authorize(&scopes::authorize).permit(&permit);
+    let server = server.authorize(&authorize).permit(&permit);
     let (mut server, mut fixture) = (server.tick(go_on), fixture(process));
     if let Some(fleet) = &fleet {
         fixture.last_states = Some(Box::leak(Box::new(fleet.tasks(&late))));

@@ -15,20 +15,25 @@ use std::time::Duration;
 use axum::Router;
 use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
 use mcp_sansio_host::{HttpServerOptions, HttpSetup};
+use mcp_sansio_http::endpoint::{App, MessageAccess};
 use mcp_sansio_tower::{Mcp, MountOptions, Timer};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use smol::future::FutureExt as _;
 use tower_service::Service as _;
 
-use super::{CONFIG, SEAL, fixture};
+use super::{SEAL, config, fixture, scopes};
 
-fn mcp(timer: impl Timer) -> Mcp<Fixture> {
-    Mcp::new(SERVICE, fixture(0), MountOptions::new(timer).config(CONFIG).seal(&*SEAL).tick(go_on))
+fn mcp(port: u16, timer: impl Timer) -> io::Result<Mcp<Fixture>> {
+    let (config, metadata_url) = config(port)?;
+    let options = MountOptions::new(timer).config(config).seal(&*SEAL).tick(go_on);
+    let options = options.authorize(|_, head| scopes::authorize(head));
+    let options = options.permit(move |message| scopes::permit(message, &metadata_url));
+    Ok(Mcp::new(SERVICE, fixture(0), options))
 }
 
 pub(crate) fn axum(port: u16) -> io::Result<()> {
-    let mcp = mcp(tokio::time::sleep);
+    let mcp = mcp(port, tokio::time::sleep)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let handle = mcp.handle();
         // Tasks of the suites go on while no stream is open.
@@ -43,7 +48,7 @@ pub(crate) fn axum(port: u16) -> io::Result<()> {
 }
 
 pub(crate) fn hyper(port: u16) -> io::Result<()> {
-    let mcp = mcp(smol::Timer::after);
+    let mcp = mcp(port, smol::Timer::after)?;
     smol::block_on(async {
         smol::spawn(mcp.run()).detach();
         let listener = smol::Async::<TcpListener>::bind(([127, 0, 0, 1], port))?;
@@ -55,9 +60,13 @@ pub(crate) fn hyper(port: u16) -> io::Result<()> {
 pub(crate) fn mio(port: u16) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port))?;
     let mut setup = HttpSetup::new();
-    setup.options = HttpServerOptions::new().config(CONFIG).seal(&*SEAL);
+    let (config, metadata_url) = config(port)?;
+    setup.options = HttpServerOptions::new().config(config).seal(&*SEAL);
     setup.set_tick(go_on);
     let (mut signals, stopper) = (Signals::new([SIGTERM])?, setup.stopper.clone());
     thread::spawn(move || signals.forever().next().map(|_| stopper.stop()));
-    driver::serve(listener, setup, &SERVICE, &mut fixture(0))
+    let permit = |message: &MessageAccess<'_>| scopes::permit(message, &metadata_url);
+    let mut fixture = fixture(0);
+    let app = App::new(&SERVICE, &mut fixture).authorize(&scopes::authorize).permit(&permit);
+    driver::serve(listener, setup, app)
 }

@@ -24,7 +24,9 @@ impl<'m> Endpoint<'m> {
         publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, change);
     }
 
-    /// Sends a change to the sessions and listens of one principal, in this process: one that no other client can see.
+    /// Sends a change to the sessions and listens of one principal, in this process: one that no other client can see. In a
+    /// [fleet](Endpoint::fleet) use [`publish`](Endpoint::publish): its messages name no users, and a client whose list is the same
+    /// reads it once more.
     pub fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
         let owner = self.requests.hash(principal);
         let Endpoint { requests: Requests { server, .. }, sessions, streams, .. } = self;
