@@ -24,8 +24,8 @@ BOUNDS = {
     "public types": 434,
     "feature entries": 41,
     "cfgs": 554,
-    "tracked files": 2261,
-    "words for users": 28895,
+    "tracked files": 2263,
+    "words for users": 28905,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
