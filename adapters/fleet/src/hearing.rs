@@ -106,6 +106,7 @@ impl<S: 'static> Ear<'_, S> {
         let (from, message) = (field("f").unwrap_or_default(), field("m").unwrap_or_default());
         match Message::read(&message).filter(|_| from != self.shared.run.as_bytes()) {
             Some(Message::Change(change)) => self.send(|late| late.publish_here(change)),
+            Some(Message::ChangeTo(principal, change)) => self.send(|late| late.publish_to_here(principal, change)),
             Some(Message::EndSession(session, until)) => self.send(|late| late.end_session_here(&session, until)),
             None => Ok(()),
         }

@@ -12,7 +12,7 @@
 //! # Ok::<(), mcp_sansio_fleet::FleetError>(())
 //! ```
 //!
-//! - **Changes** that one process publishes are published at all. Where one may be lost (Redis was started anew, a process was away
+//! - **Changes** that one process publishes, also those for one principal, are published at all. Where one may be lost (Redis was started anew, a process was away
 //!   for [`keep`](FleetOptions::keep) messages, was killed, or has a full queue), all processes publish
 //!   [`ServerChange::All`].
 //! - **Sessions** that end at one process end at all, also at those that start later.
@@ -44,8 +44,9 @@ use std::thread;
 
 use mcp_sansio::server::{Millis, ServerChange};
 use mcp_sansio_host::LateSender;
-use mcp_sansio_http::endpoint::Fleet;
+use mcp_sansio_http::endpoint::{Fleet, PRINCIPAL_MAX};
 
+use message::Message;
 pub use options::FleetOptions;
 pub use shared::FleetNews;
 use shared::{Command, Shared};
@@ -147,7 +148,14 @@ struct Link(Arc<Shared>);
 
 impl Fleet for Link {
     fn publish(&mut self, change: ServerChange<'_>) {
-        self.0.publish(change);
+        self.0.publish(&Message::Change(change));
+    }
+
+    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        // No client has a longer name.
+        if principal.len() <= PRINCIPAL_MAX {
+            self.0.publish(&Message::ChangeTo(principal, change));
+        }
     }
 
     fn end_session(&mut self, session: &[u8; 16], until: Millis) {

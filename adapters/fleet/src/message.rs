@@ -6,6 +6,8 @@ use mcp_sansio::server::{Millis, ServerChange};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message<'m> {
     Change(ServerChange<'m>),
+    /// A change for the clients of one principal, whose name has at most 255 bytes.
+    ChangeTo(&'m str, ServerChange<'m>),
     /// The beginning of the id of a session, and the time until which its id is refused.
     EndSession([u8; 16], Millis),
 }
@@ -25,6 +27,10 @@ impl<'m> Message<'m> {
             }
             // Also what this version does not know.
             Message::Change(_) => ALL.into(),
+            Message::ChangeTo(principal, change) => {
+                let change = Message::Change(change).write();
+                [b"o", &[principal.len() as u8][..], principal.as_bytes(), &change].concat()
+            }
             Message::EndSession(session, until) => [&b"s"[..], &session, until.to_string().as_bytes()].concat(),
         }
     }
@@ -43,6 +49,16 @@ impl<'m> Message<'m> {
                 Message::Change(ServerChange::Topic { member, key })
             }
             b'a' => Message::Change(ServerChange::All),
+            b'o' => {
+                let (len, rest) = rest.split_first()?;
+                let (principal, change) = rest.split_at_checked(usize::from(*len))?;
+                // No message in a message in a message.
+                if change.starts_with(b"o") {
+                    return None;
+                }
+                let Message::Change(change) = Message::read(change)? else { return None };
+                Message::ChangeTo(text(principal)?, change)
+            }
             b's' => {
                 let (session, until) = rest.split_first_chunk()?;
                 Message::EndSession(*session, text(until)?.parse().ok()?)
@@ -69,6 +85,8 @@ mod tests {
         ] {
             let message = Message::Change(change);
             assert_eq!(Message::read(&message.write()), Some(message));
+            let message = Message::ChangeTo("ann", change);
+            assert_eq!(Message::read(&message.write()), Some(message));
         }
         let message = Message::EndSession(*b"0123456789abcdef", 1_790_000_000_000);
         assert_eq!(Message::read(&message.write()), Some(message));
@@ -76,9 +94,20 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_no_message() {
-        for wrong in
-            [&b""[..], b"x", b"u\xff", b"ktaskIds", b"s0123456789abcde", b"s0123456789abcdef", b"s0123456789abcdef-1"]
-        {
+        for wrong in [
+            &b""[..],
+            b"x",
+            b"u\xff",
+            b"o",
+            b"o\x02ann",
+            b"o\x03ann",
+            b"o\x01ao\x01at",
+            b"o\x03anns0123456789abcdef1",
+            b"ktaskIds",
+            b"s0123456789abcde",
+            b"s0123456789abcdef",
+            b"s0123456789abcdef-1",
+        ] {
             assert_eq!(Message::read(wrong), None, "{}", wrong.escape_ascii());
         }
     }

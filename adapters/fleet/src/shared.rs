@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::server::{Millis, ServerChange};
+use mcp_sansio::server::Millis;
 use redis::{Client, Connection, RedisResult, cmd};
 
 use crate::message::{ALL, Message};
@@ -147,8 +147,8 @@ impl Shared {
     }
 
     /// Adds a change for all others. Without room for it they hear later that all may have changed.
-    pub(crate) fn publish(&self, change: ServerChange<'_>) {
-        let message = Message::Change(change).write();
+    pub(crate) fn publish(&self, change: &Message<'_>) {
+        let message = change.write();
         if let Some(Command::Tell(last)) = lock(&self.queue).commands.back()
             && *last == message
         {

@@ -24,6 +24,7 @@ const UNTIL: Millis = 7_258_118_400_000;
 #[derive(Debug, PartialEq)]
 enum Heard {
     Change(OwnedServerChange),
+    ChangeTo(String, OwnedServerChange),
     End([u8; 16], Millis),
 }
 
@@ -51,6 +52,9 @@ impl LateTarget<()> for Server {
     }
     fn publish_here(&mut self, change: ServerChange<'_>) {
         self.0.push(Heard::Change(change.into()));
+    }
+    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.0.push(Heard::ChangeTo(principal.to_owned(), change.into()));
     }
     fn end_session_here(&mut self, _: &Service<'_, ()>, (): &mut (), session: &[u8; 16], until: Millis) {
         self.0.push(Heard::End(*session, until));
@@ -131,6 +135,10 @@ fn each_change_is_heard_once_by_all_others() {
             assert_eq!(heard.next(), change(one));
         }
         heard.nothing();
+    }
+    a.link.publish_to("ann", ServerChange::Prompts);
+    for heard in [&mut b, &mut c] {
+        assert_eq!(heard.next(), Heard::ChangeTo("ann".into(), ServerChange::Prompts.into()));
     }
     a.nothing();
     // A process sends its changes before it leaves, and the others do not count that as a loss.

@@ -180,6 +180,7 @@ enum LateMessage<S: 'static> {
     Change(OwnedServerChange),
     ChangeHere(OwnedServerChange),
     ChangeTo(String, OwnedServerChange),
+    ChangeToHere(String, OwnedServerChange),
     EndSession([u8; 16], Millis),
     Answer(RequestToken, Answer<S>),
     Decided,
@@ -337,6 +338,14 @@ impl<S: 'static> LateSender<S> {
         self.0.send(LateMessage::ChangeTo(principal.to_owned(), change.into()))
     }
 
+    /// Announces a change for one principal that another process has published, see `Endpoint::publish_to_here`.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn publish_to_here(&self, principal: &str, change: ServerChange<'_>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::ChangeToHere(principal.to_owned(), change.into()))
+    }
+
     /// Ends a session that another process has ended, or serves alone, see
     /// `Endpoint::end_session_here`.
     ///
@@ -430,6 +439,7 @@ impl<S: 'static> LateReceiver<S> {
                 LateMessage::Change(change) => target.publish(change.as_change()),
                 LateMessage::ChangeHere(change) => target.publish_here(change.as_change()),
                 LateMessage::ChangeTo(principal, change) => target.publish_to(&principal, change.as_change()),
+                LateMessage::ChangeToHere(principal, change) => target.publish_to_here(&principal, change.as_change()),
                 LateMessage::EndSession(session, until) => target.end_session_here(service, state, &session, until),
                 LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
                 LateMessage::Decided => self.decided = true,
@@ -563,6 +573,11 @@ pub trait LateTarget<S: 'static> {
     /// Announces a change to the clients of one principal.
     fn publish_to(&mut self, _principal: &str, change: ServerChange<'_>) {
         self.publish(change);
+    }
+
+    /// Announces a change to the clients of one principal that another process has published.
+    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.publish_to(principal, change);
     }
 
     /// Ends a session that another process has ended. Without sessions there is nothing to do.
@@ -700,6 +715,10 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
 
     fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
         self.publish_to(principal, change);
+    }
+
+    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.publish_to_here(principal, change);
     }
 
     fn end_session_here(&mut self, service: &Service<'_, S>, state: &mut S, session: &[u8; 16], until: Millis) {

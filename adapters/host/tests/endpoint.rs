@@ -186,6 +186,10 @@ impl Fleet for Others {
         self.0.send(format!("{change:?}")).unwrap();
     }
 
+    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.0.send(format!("{principal} {change:?}")).unwrap();
+    }
+
     fn end_session(&mut self, _: &[u8; 16], _: u64) {}
 }
 
@@ -196,6 +200,7 @@ fn changes_of_other_processes_stay_here() {
     let (sender, told) = mpsc::channel();
     web.endpoint = web.endpoint.fleet(Box::leak(Box::new(Others(sender))));
     web.late.publish_here(ServerChange::Prompts).unwrap();
+    web.late.publish_to_here("ann", ServerChange::Prompts).unwrap();
     web.late.end_session_here(b"0123456789abcdef", u64::MAX).unwrap();
     web.late.publish(ServerChange::Tools).unwrap();
     assert!(web.give());

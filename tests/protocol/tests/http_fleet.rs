@@ -23,6 +23,10 @@ impl Fleet for Others {
         self.0.lock().unwrap().push(format!("{change:?}"));
     }
 
+    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        self.0.lock().unwrap().push(format!("{principal} {change:?}"));
+    }
+
     fn end_session(&mut self, session: &[u8; 16], until: Millis) {
         self.1.lock().unwrap().push((*session, until));
     }
@@ -136,4 +140,13 @@ fn an_ended_session_is_ended_at_all_processes() {
     end_here(&mut b, &other, until);
     end_here(&mut b, &other, until);
     assert_eq!(ping(&mut b, &other), 404);
+}
+
+/// A change for one principal is told to the others, and not again where it comes from one of them.
+#[test]
+fn changes_for_one_principal() {
+    let (mut web, others) = process(1);
+    web.endpoint.publish_to("ann", ServerChange::Tools);
+    web.endpoint.publish_to_here("bob", ServerChange::Tools);
+    assert_eq!(others.changes(), ["ann Tools"]);
 }

@@ -12,6 +12,9 @@ pub trait Fleet: fmt::Debug + Send {
     /// [`ServerChange::All`].
     fn publish(&mut self, change: ServerChange<'_>);
 
+    /// Publishes a change to the clients of one principal at all other processes ([`Endpoint::publish_to_here`]).
+    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>);
+
     /// Ends a session at all other processes (`Endpoint::end_session_here`), also at those that start later, until its id is over.
     /// Called when the session has ended, and when it gets a stream, a subscription or a log level, which this process alone knows.
     fn end_session(&mut self, session: &[u8; 16], until: Millis);

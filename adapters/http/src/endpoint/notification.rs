@@ -24,10 +24,17 @@ impl<'m> Endpoint<'m> {
         publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, change);
     }
 
-    /// Sends a change to the sessions and listens of one principal, in this process: one that no other client can see. In a
-    /// [fleet](Endpoint::fleet) use [`publish`](Endpoint::publish): its messages name no users, and a client whose list is the same
-    /// reads it once more.
+    /// Sends a change to the sessions and listens of one principal, in a [fleet](Endpoint::fleet) to those of all processes: one that
+    /// no other client can see.
     pub fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.publish_to(principal, change);
+        }
+        self.publish_to_here(principal, change);
+    }
+
+    /// Sends a change to the clients of one principal in this process alone: one that another process has published.
+    pub fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
         let owner = self.requests.hash(principal);
         let Endpoint { requests: Requests { server, .. }, sessions, streams, .. } = self;
         for slot in 0..sessions.capacity() {
