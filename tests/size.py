@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 21829,
-    "code lines, http": 11980,
-    "code lines, published": 58588,
-    "public functions": 1961,
+    "code lines, http": 11987,
+    "code lines, published": 58627,
+    "public functions": 1963,
     "public types": 434,
     "feature entries": 41,
     "cfgs": 554,
     "tracked files": 2263,
-    "words for users": 28905,
+    "words for users": 28895,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
