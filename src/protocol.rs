@@ -468,7 +468,8 @@ pub enum ClientCapability {
 }
 
 impl ClientCapability {
-    pub(crate) const ALL: [ClientCapability; 6] = [
+    /// All of them.
+    pub const ALL: [ClientCapability; 6] = [
         ClientCapability::Sampling,
         ClientCapability::SamplingTools,
         ClientCapability::SamplingContext,

@@ -4,7 +4,7 @@
 use crate::json::{JsonKind, ParseError, Raw, Scanner, Text};
 use crate::protocol::{Method, Names, code, meta, names};
 use crate::search::SMALL;
-use crate::sink::Writer;
+use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
 /// A message taken apart into its members. They are views: nothing is decoded or copied. See
 /// [messages](https://modelcontextprotocol.io/specification/2025-11-25/basic#messages).
@@ -512,6 +512,29 @@ pub(crate) fn begin_notification(out: &mut Writer<'_>, method: &str, behind: &st
     out.put(method.as_bytes());
     out.put(b"\"");
     out.put(behind.as_bytes());
+}
+
+/// Writes a notification of any method, with its params as they are.
+pub(crate) fn write_notification(
+    out: &mut dyn Out,
+    head: MessageHead<'_>,
+    method: &str,
+    params: Option<Raw<'_>>,
+) -> Result<(), FullError> {
+    whole(out, head, |out| {
+        out.put(head!(r#""method":"#));
+        out.string(method);
+        end_with_params(out, params)
+    })
+}
+
+/// Ends a message with its params, if it has any.
+pub(crate) fn end_with_params(out: &mut Writer<'_>, params: Option<Raw<'_>>) {
+    if let Some(params) = params {
+        out.put(b",\"params\":");
+        out.raw(params);
+    }
+    out.put(b"}")
 }
 
 /// Returns the error for a message that is not a request: it is not JSON, or not an object. A message with a

@@ -14,8 +14,8 @@ use crate::json::{Raw, Text};
 use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
-use crate::rpc::{Envelope, begin_notification};
-use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
+use crate::rpc::{Envelope, write_notification};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo};
 use crate::time::Millis;
 
 /// The state of the connection.
@@ -32,6 +32,8 @@ enum Phase {
     Ready,
     /// The opening failed. The client reports it next.
     Failed(TransportError),
+    /// An open connection has ended. The client reports it next.
+    Ended,
     Over,
 }
 
@@ -63,11 +65,12 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Initializing", "Over", "not opened"),
     ("Initializing", "Failed", "lost"),
     ("Initializing", "Failed", "end"),
-    ("Ready", "Over", "end"),
+    ("Ready", "Ended", "end"),
+    ("Ended", "Over", "told"),
     ("Failed", "Over", "not opened"),
 ];
 
-machine!(Phase, TRANSITIONS: Idle WantDiscover Discovering WantInitialize Initializing Ready Failed Over);
+machine!(Phase, TRANSITIONS: Idle WantDiscover Discovering WantInitialize Initializing Ready Failed Ended Over);
 
 /// The opening of a connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -191,7 +194,7 @@ impl Client<'_> {
     /// Returns `true` from [`connect`](super::Client::connect) until the connection is open or has failed.
     #[must_use]
     pub fn is_opening(&self) -> bool {
-        !matches!(self.opening.phase, Phase::Idle | Phase::Ready | Phase::Over)
+        !matches!(self.opening.phase, Phase::Idle | Phase::Ready | Phase::Ended | Phase::Over)
     }
 
     /// Writes the next message of the opening.
@@ -226,6 +229,10 @@ impl Client<'_> {
         }
         match self.opening.phase {
             Phase::Failed(why) => Ok(self.unconnected(RequestError::Lost(why))),
+            Phase::Ended => {
+                self.opening.enter("told", Phase::Over);
+                Ok(Some(ClientEvent::Closed))
+            }
             _ => Ok(None),
         }
     }
@@ -392,7 +399,7 @@ impl Client<'_> {
         let Some(revision) = spoken.find(|revision| version.eq_str(revision.date())) else {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
-        write_notification(out, MessageHead::Initialized, "notifications/initialized")?;
+        write_notification(out, MessageHead::Initialized, "notifications/initialized", None)?;
         self.show_sent("notifications/initialized");
         Ok(Some(self.connected("InitializeResult", revision, result, result.get("serverInfo"))))
     }
@@ -446,8 +453,8 @@ impl Client<'_> {
     /// Takes the end of the connection, or of the opening by the client itself.
     pub(crate) fn opening_ended(&mut self, why: TransportError) {
         match self.opening.phase {
-            Phase::Idle | Phase::Over | Phase::Failed(_) => {}
-            Phase::Ready => self.opening.enter("end", Phase::Over),
+            Phase::Idle | Phase::Over | Phase::Ended | Phase::Failed(_) => {}
+            Phase::Ready => self.opening.enter("end", Phase::Ended),
             _ => {
                 self.opening_unanswered(self.opening.wire, why);
                 self.opening.enter("end", Phase::Failed(why));
@@ -494,15 +501,9 @@ impl Client<'_> {
             return Err(SendError::NotOffered);
         }
         if !revision.is_modern() {
-            write_notification(out, MessageHead::Notification, "notifications/roots/list_changed")?;
+            write_notification(out, MessageHead::Notification, "notifications/roots/list_changed", None)?;
             self.show_sent("notifications/roots/list_changed");
         }
         Ok(())
     }
-}
-
-fn write_notification(out: &mut dyn Out, head: MessageHead<'_>, method: &str) -> Result<(), FullError> {
-    whole(out, head, |out| {
-        begin_notification(out, method, "}");
-    })
 }

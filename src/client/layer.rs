@@ -205,6 +205,7 @@ impl<const N: usize> Around for [&dyn Layer; N] {
                 code: error.code,
                 message: Text::from_raw(message.as_bytes()),
                 data: None,
+                raw: None,
             })
         })
     }

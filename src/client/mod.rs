@@ -76,8 +76,8 @@ use crate::json::{Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
 use crate::revision::Revision;
-use crate::rpc::{Envelope, MessageShape};
-use crate::sink::{FullError, Out, RequestInfo, Writer};
+use crate::rpc::{Envelope, MessageShape, write_notification};
+use crate::sink::{FullError, MessageHead, Out, RequestInfo, Writer};
 use crate::time::Millis;
 
 use connect::Opening;
@@ -147,6 +147,9 @@ pub enum ClientEvent<'a> {
     Connected(InitializeResult<'a>),
     /// The connection could not be opened.
     Unconnected(RequestError<'a>),
+    /// The open connection has ended, also while no request was in flight. Comes after the [`Done`](ClientEvent::Done) of each
+    /// request that was. Over HTTP there is no such end: the requests alone tell.
+    Closed,
     /// A request has ended. Each request has exactly one such event; its token is stale from here on.
     Done {
         /// The request.
@@ -267,6 +270,16 @@ error_enum! {
         NoCommonRevision => "there is no revision that both sides speak",
         /// The tool cannot be called over HTTP: its `x-mcp-header` annotations are invalid. The client sent nothing.
         Excluded => "the tool must not be called over HTTP",
+    }
+}
+
+impl TransportError {
+    /// Returns `true` if the server has surely not executed the request: it never got there, or the server has refused the
+    /// session before it looked at the request. Such a request can be sent again, also if it changes something.
+    #[must_use]
+    pub const fn is_unsent(self) -> bool {
+        use TransportError::{Excluded, NoCommonRevision, SessionLost, Unreachable};
+        matches!(self, Unreachable | SessionLost | NoCommonRevision | Excluded)
     }
 }
 
@@ -512,6 +525,18 @@ impl<'m> Client<'m> {
         self.last_id = id;
         self.questions = 0;
         Ok(PendingId(id))
+    }
+
+    /// Sends a notification of any method, as it is, for a program that passes notifications on.
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] if the connection is not open, [`SendError::FullNow`] or [`SendError::FullNever`] if the sink
+    /// has no room.
+    pub fn notify(&mut self, method: &str, params: Option<Raw<'_>>, out: &mut dyn Out) -> Result<(), SendError> {
+        self.revision().ok_or(SendError::NotConnected)?;
+        write_notification(out, MessageHead::Notification, method, params)?;
+        self.show_sent(method);
+        Ok(())
     }
 
     /// Sets the least severe level of log messages that the server sends

@@ -85,6 +85,8 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<Millis>,
     pub(crate) longest: Option<Millis>,
     pub(crate) no_timeout: bool,
+    /// A result of any type ends the request.
+    pub(crate) any_result: bool,
 }
 
 impl Options {
@@ -204,6 +206,22 @@ impl<'r> Request<'r> {
         Request { name: method, ..Request::new(Method::Other, params.map_or(Body::None, Body::Raw)) }
     }
 
+    /// Returns a request with a method of the protocol and any params, for a program that passes requests on: the constructors of
+    /// each method write the members that they know. The members are sent as they are, but for those of `_meta` that are the
+    /// client's own. A `tools/call`, `prompts/get` or `resources/read` may be asked back, as those of [`call`](Request::call) are.
+    ///
+    /// ```
+    /// use mcp_sansio::client::Request;
+    /// use mcp_sansio::json::Raw;
+    /// use mcp_sansio::protocol::Method;
+    ///
+    /// let params = Raw::constant(r#"{"name":"import","arguments":{},"task":{"ttl":60000}}"#);
+    /// assert_eq!(Request::of(Method::ToolsCall, Some(params)).method_name(), "tools/call");
+    /// ```
+    pub fn of(method: Method, params: Option<Raw<'r>>) -> Self {
+        Request::new(method, params.map_or(Body::None, Body::Raw))
+    }
+
     /// Returns the `method`.
     #[must_use]
     pub const fn method_name(&self) -> &'r str {
@@ -273,6 +291,15 @@ impl<'r> Request<'r> {
     /// Removes the time limit.
     pub fn no_timeout(mut self) -> Self {
         self.options.no_timeout = true;
+        self
+    }
+
+    /// Takes a result of any `resultType` as the result, for a program that passes results on. So `input_required`
+    /// ([multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)) is the
+    /// caller's: it sends another request with `inputResponses` and `requestState`. Default: the client asks by
+    /// [`ClientEvent::Asked`](super::ClientEvent::Asked), and refuses types that it does not know.
+    pub fn any_result_type(mut self) -> Self {
+        self.options.any_result = true;
         self
     }
 

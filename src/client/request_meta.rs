@@ -70,8 +70,10 @@ pub(crate) fn write_own_meta(out: &mut Writer<'_>, others: Option<Raw<'_>>, trac
 impl MetaParts<'_> {
     /// Returns `true` if the member `key` is the client's: the application's own is left out.
     pub(super) fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
-        let modern = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.eq_str(own));
-        (revision.is_modern() && (modern || self.level.is_some() && key.eq_str(meta::LOG_LEVEL)))
+        // Up to 2025-11-25 the client writes none, and a server of both eras would take the request for one of 2026-07-28.
+        let terms = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.eq_str(own));
+        terms
+            || (revision.is_modern() && self.level.is_some() && key.eq_str(meta::LOG_LEVEL))
             // Also without a token of the client: another request could have the same one.
             || key.eq_str("progressToken")
             || self.trace.is_some_and(|trace| trace.has(key))

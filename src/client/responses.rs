@@ -44,6 +44,8 @@ pub struct ErrorObject<'a> {
     pub message: Text<'a>,
     /// `data`. The whole `error` if it is neither an object nor a string.
     pub data: Option<Raw<'a>>,
+    /// The whole `error`, as the server wrote it; `None` for one that a layer has made.
+    pub raw: Option<Raw<'a>>,
 }
 
 impl<'a> ErrorObject<'a> {
@@ -51,15 +53,24 @@ impl<'a> ErrorObject<'a> {
     #[must_use]
     pub fn read(error: Raw<'a>) -> Self {
         if let Some(message) = error.text() {
-            return ErrorObject { code: 0, message, data: None };
+            return ErrorObject { code: 0, message, data: None, raw: Some(error) };
         }
         if error.kind() != JsonKind::Object {
-            return ErrorObject { code: 0, message: Text::EMPTY, data: Some(error) };
+            return ErrorObject { code: 0, message: Text::EMPTY, data: Some(error), raw: Some(error) };
         }
         let [code, message, data] = error.pick(["code", "message", "data"]);
         let code = code.and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
         let message = message.and_then(|message| message.text());
-        ErrorObject { code: code.unwrap_or(0), message: message.unwrap_or(Text::EMPTY), data }
+        ErrorObject { code: code.unwrap_or(0), message: message.unwrap_or(Text::EMPTY), data, raw: Some(error) }
+    }
+
+    /// Returns `true` if a server of this library says that it has had no `initialize`: it has begun anew behind a wire that
+    /// stayed open, such as a board that was reset. It has not executed the request. Open the connection again:
+    /// [`Client::reconnect`].
+    #[must_use]
+    pub fn is_not_opened(&self) -> bool {
+        let starts = |text: &str| text.starts_with("Not opened: ");
+        self.code == code::INVALID_PARAMS && self.message.plain().is_some_and(starts)
     }
 
     /// Returns `true` if the error means that the resource does not exist: -32002, or -32602 with `data.uri`
@@ -125,7 +136,9 @@ impl Client<'_> {
     }
 
     fn result<'a>(&mut self, token: u32, result: Raw<'a>) -> Option<ClientEvent<'a>> {
-        let kind = if self.is_modern() { result.get("resultType").map(|kind| kind.text()) } else { None };
+        let passes = self.pending(token).is_some_and(|pending| pending.options.any_result);
+        let typed = self.is_modern() && !passes;
+        let kind = if typed { result.get("resultType").map(|kind| kind.text()) } else { None };
         let outcome = match kind {
             _ if result.kind() != JsonKind::Object => Err(TransportError::Invalid),
             None => Ok(result),

@@ -11,7 +11,7 @@ use super::in_flight::{ASKS, Ended};
 use super::subscriptions::write_cancelled;
 use super::{Millis, RequestSlot, RequestToken, RespondError, Server};
 use crate::json::{Raw, write::digits};
-use crate::rpc::{Envelope, begin};
+use crate::rpc::{Envelope, begin, end_with_params, write_notification};
 use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
 
 /// The most questions that one ask can hold.
@@ -213,6 +213,39 @@ impl Server<'_> {
         if ASKS {
             self.asks.remove(|record| record.owner == u32::from(token.slot()));
         }
+    }
+
+    /// Writes a request of any method to a client up to 2025-11-25, as it is, and returns its `id`. The program takes the response
+    /// itself: it [reads](super::IncomingRequest::read) each message first, and leaves out those with this id.
+    ///
+    /// # Errors
+    /// As [`ping`](Server::ping).
+    pub fn send_request(
+        &mut self,
+        method: &str,
+        params: Option<Raw<'_>>,
+        out: &mut dyn Out,
+    ) -> Result<u64, RespondError> {
+        if self.peer.revision().is_none() {
+            return Err(RespondError::NotInitialized);
+        }
+        let id = self.next_id;
+        whole(out, MessageHead::Request(&RequestInfo::new(id, method)), |out| {
+            begin(out, digits(id, &mut [0; 20]), ",\"method\":");
+            out.string(method);
+            end_with_params(out, params)
+        })?;
+        self.next_id += 1;
+        Ok(id)
+    }
+
+    /// Writes a notification of any method, as it is, for a program that passes notifications on. Changes and logs have methods of
+    /// their own, which know what the client wants: [`publish`](Server::publish), [`log_data`](Server::log_data).
+    ///
+    /// # Errors
+    /// [`FullError`] if the sink has no room.
+    pub fn notify(&self, method: &str, params: Option<Raw<'_>>, out: &mut dyn Out) -> Result<(), FullError> {
+        write_notification(out, MessageHead::Notification, method, params)
     }
 
     /// Writes a `ping` request to the client. Its response needs no handling. See

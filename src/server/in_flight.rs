@@ -529,6 +529,27 @@ impl Server<'_> {
         Ok(())
     }
 
+    /// Answers a request with an `error` object as it is, for a program that passes errors on.
+    ///
+    /// # Errors
+    /// As [`fail`](Server::fail).
+    pub fn fail_raw(
+        &mut self,
+        token: RequestToken,
+        code: i32,
+        error: Raw<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), RespondError> {
+        let slot = self.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
+        whole(out, MessageHead::Error(code), |out| {
+            begin(out, slot.id.as_bytes(), ",\"error\":");
+            out.raw(error);
+            out.put(b"}")
+        })?;
+        self.forget(token);
+        Ok(())
+    }
+
     /// Refuses a request that has no slot.
     pub(crate) fn refuse(
         &self,

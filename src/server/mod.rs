@@ -408,13 +408,17 @@ impl Server<'_> {
         out: &mut dyn Out,
     ) -> Result<Option<ServerEvent<'a>>, FullError> {
         match request.read(message) {
-            Ok(()) => self.take(context, request, out),
+            Ok(()) => self.handle_read(context, request, out),
             Err(fault) => self.unreadable(fault, message, out),
         }
     }
 
-    /// Does the same as [`handle`](Server::handle) for a message that was read before.
-    pub(crate) fn take<'a>(
+    /// Does the same as [`handle`](Server::handle) for a message that was [read](IncomingRequest::read) before: so a program can look
+    /// at it first, and keep the responses to [requests of its own](Server::send_request) for itself.
+    ///
+    /// # Errors
+    /// As [`handle`](Server::handle).
+    pub fn handle_read<'a>(
         &mut self,
         context: &ServerOptions<'_>,
         request: &mut IncomingRequest<'a>,

@@ -194,6 +194,13 @@ impl Server<'_> {
         self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
+    /// Returns the URI of each subscription to a resource: of `resources/subscribe`, and of each `subscriptions/listen`. One that
+    /// several have comes several times.
+    pub fn subscribed_uris(&self) -> impl Iterator<Item = &str> {
+        let uris = self.subscriptions.iter().filter(|record| record.kind != LISTEN && !is_topic(record));
+        uris.filter_map(|record| core::str::from_utf8(split(&record).1).ok())
+    }
+
     /// Returns whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
         // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.

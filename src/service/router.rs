@@ -198,7 +198,7 @@ impl<S> Service<'_, S> {
             topics: crate::server::topics::NO_TOPICS,
         };
         // No `?` here: it would copy the event.
-        let token = match server.take(&context, request, out) {
+        let token = match server.handle_read(&context, request, out) {
             Ok(Some(ServerEvent::Request { token })) => token,
             event => return self.event(origin, state, event?, server, out),
         };

@@ -1046,6 +1046,7 @@ fn a_server_that_answers_twice_and_more_than_it_was_asked() {
             assert_eq!(events.next().await, Some(OwnedEvent::Ignored(ProtocolViolation::UnknownResponse)));
         }
         client.close().await;
+        assert_eq!(events.next().await, Some(OwnedEvent::Closed));
         assert_eq!(events.next().await, None);
     }));
 }

@@ -26,6 +26,8 @@ pub enum OwnedEvent {
     Connected(Revision),
     /// The connection could not be opened again, for this reason.
     Unconnected(String),
+    /// The open connection has ended.
+    Closed,
     /// The server sent a request: answer it with [`reply`](super::Client::reply) or
     /// [`refuse`](super::Client::refuse).
     Asked(OwnedServerRequest),
@@ -173,6 +175,7 @@ fn own(event: &ClientEvent<'_>) -> Option<OwnedEvent> {
     Some(match event {
         ClientEvent::Connected(connected) => OwnedEvent::Connected(connected.revision),
         ClientEvent::Unconnected(why) => OwnedEvent::Unconnected(why.to_string()),
+        ClientEvent::Closed => OwnedEvent::Closed,
         ClientEvent::Withdrawn { question, reason } => {
             OwnedEvent::Withdrawn { question: *question, reason: reason.as_ref().map(owned) }
         }

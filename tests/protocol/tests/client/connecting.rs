@@ -513,6 +513,10 @@ fn the_end_of_input_ends_the_opening() {
         let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
         desk.client().end_of_input();
         desk.pump();
+        // Also without a request in flight, and once.
+        assert_eq!(desk.event(), "Closed");
+        desk.client().end_of_input();
+        desk.pump();
         desk.quiet();
         assert_eq!(desk.try_send(&Request::list_tools()), Err(SendError::NotConnected));
         desk

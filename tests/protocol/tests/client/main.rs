@@ -6,6 +6,7 @@ mod connecting;
 mod desk;
 mod layers;
 mod listening;
+mod passing;
 mod requests;
 mod results;
 mod sessions;
