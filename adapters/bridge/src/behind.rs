@@ -1,0 +1,115 @@
+//! The connection to the server behind: when it is opened, and opened again.
+
+use alloc::string::String;
+use mcp_sansio::server::Millis;
+
+use crate::BridgeLimits;
+
+/// The state of the connection behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BehindState {
+    /// The host has sent nothing that needs a server.
+    Idle,
+    /// The program opens a connection now.
+    Wanted,
+    Opening,
+    Open,
+    /// Until the time for the next attempt.
+    Resting {
+        until: Millis,
+    },
+}
+
+/// All transitions of a [`BehindState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Idle", "Wanted", "the host's first request"),
+    ("Wanted", "Opening", "the program opens it"),
+    ("Opening", "Open", "connected"),
+    ("Open", "Open", "connected"),
+    ("Open", "Opening", "opened anew on the same wire"),
+    ("Opening", "Resting", "lost"),
+    ("Open", "Resting", "lost"),
+    ("Resting", "Wanted", "time"),
+];
+
+mcp_sansio::machine!(BehindState, TRANSITIONS: Idle Wanted Opening Open Resting);
+
+/// The connection behind.
+#[derive(Debug)]
+pub(crate) struct Behind {
+    state: BehindState,
+    /// The next pause.
+    pause: Millis,
+    /// The reason of the last loss, for errors.
+    pub(crate) why: String,
+}
+
+impl Behind {
+    pub(crate) const fn new(limits: &BridgeLimits) -> Self {
+        Behind { state: BehindState::Idle, pause: limits.first_pause, why: String::new() }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == BehindState::Open
+    }
+
+    /// Returns `true` while the program has a connection, or makes one.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, BehindState::Open | BehindState::Opening)
+    }
+
+    /// Notes that the host needs a server.
+    pub(crate) fn need(&mut self) {
+        if self.state == BehindState::Idle {
+            self.state.enter("the host's first request", BehindState::Wanted);
+        }
+    }
+
+    /// Ends the pause when its time is over.
+    pub(crate) fn expire(&mut self, now: Millis) {
+        if self.deadline().is_some_and(|until| until <= now) {
+            self.state.enter("time", BehindState::Wanted);
+        }
+    }
+
+    /// Returns `true` once when a connection is to be opened.
+    pub(crate) fn opens(&mut self) -> bool {
+        let wanted = self.state == BehindState::Wanted;
+        if wanted {
+            self.state.enter("the program opens it", BehindState::Opening);
+        }
+        wanted
+    }
+
+    pub(crate) fn connected(&mut self, limits: &BridgeLimits) {
+        if self.is_up() {
+            self.state.enter("connected", BehindState::Open);
+            self.pause = limits.first_pause;
+        }
+    }
+
+    /// Notes that the server has begun anew, and that the client opens its connection again.
+    pub(crate) fn anew(&mut self) {
+        if self.is_open() {
+            self.state.enter("opened anew on the same wire", BehindState::Opening);
+        }
+    }
+
+    /// Notes a loss, and when the next attempt is. Returns `false` if it was known.
+    pub(crate) fn lost(&mut self, why: String, now: Millis, limits: &BridgeLimits) -> bool {
+        if !self.is_up() {
+            return false;
+        }
+        self.state.enter("lost", BehindState::Resting { until: now.saturating_add(self.pause) });
+        self.pause = self.pause.saturating_mul(2).min(limits.longest_pause);
+        self.why = why;
+        true
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Millis> {
+        match self.state {
+            BehindState::Resting { until } => Some(until),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,581 @@
+//! The bridge on the side of the host: its lines, and the answers.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use mcp_sansio::FullError;
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::{
+    ClientHandle, ErrorObject, PendingId, Request, SendError, ServerRequestId, SubscriptionFilter,
+};
+use mcp_sansio::error::{RpcError, write_error};
+use mcp_sansio::json::{Object, Raw, Text};
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::rpc::{Envelope, MessageShape};
+use mcp_sansio::server::{
+    IncomingRequest, Millis, PullStatus, RequestToken, RespondError, Server, ServerEvent, ServerOptions,
+};
+use mcp_sansio::sink::{GrowingStorage, LineSink, MessageHead, whole};
+
+use crate::behind::Behind;
+use crate::hello::Hello;
+use crate::requests::{HostRequest, RequestState};
+use crate::tools::Tools;
+use crate::{BridgeLimits, Host, ToolFilter};
+
+/// The client behind, if its connection is open.
+pub(crate) type Link<'l, 'c, 'm> = Option<&'l mut ClientHandle<'c, 'm>>;
+
+/// What begins the `requestState` of the bridge's own rounds.
+const ROUND: &str = "mcp-bridge:";
+
+/// A request of the host that has ended, for a journal.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CallRecord<'r> {
+    /// The method.
+    pub method: &'r str,
+    /// The tool, prompt or resource; else empty.
+    pub target: &'r str,
+    /// How long it took, in milliseconds.
+    pub millis: Millis,
+    /// `result`, `tool error`, `cancelled`, `lost`, or `error` with its code.
+    pub outcome: &'r str,
+}
+
+/// A function that gets the record of each request.
+type Journal = Box<dyn FnMut(&CallRecord<'_>) + Send>;
+
+/// A bridge for one host over lines. The [crate](crate) says how it is used. Times are in milliseconds of any clock.
+pub struct Bridge {
+    pub(crate) limits: BridgeLimits,
+    pub(crate) server: Server<'static>,
+    pub(crate) out: LineSink<GrowingStorage>,
+    pub(crate) hello: Hello,
+    pub(crate) host: Option<Host>,
+    pub(crate) behind: Behind,
+    tools: Tools,
+    /// The host's requests, the oldest first.
+    pub(crate) requests: Vec<HostRequest>,
+    /// The requests that wait for the first server, each until its time: what it offers decides about them.
+    held: Vec<(Millis, Vec<u8>)>,
+    /// The questions to a host up to 2025-11-25: the id there, and behind.
+    pub(crate) asked: Vec<(u64, ServerRequestId)>,
+    pub(crate) listen: Option<PendingId>,
+    /// The server has agreed to the listen.
+    pub(crate) listening: bool,
+    /// The URIs of the listen.
+    uris: Vec<String>,
+    /// The level that the host has set.
+    pub(crate) level: Option<LoggingLevel>,
+    /// The number of the last round.
+    rounds: u64,
+    journal: Option<Journal>,
+}
+
+/// How a request ends.
+pub(crate) enum End<'e> {
+    Result(Raw<'e>),
+    Error(ErrorObject<'e>),
+    /// Not by the server.
+    Failed(RpcError<'e>),
+    Cancelled,
+}
+
+impl Bridge {
+    /// Makes a bridge without a host and a server.
+    #[must_use]
+    pub fn new(limits: BridgeLimits) -> Self {
+        let server = Server::new(Slots::growing(limits.in_flight))
+            .subscriptions(Store::growing(limits.subscriptions))
+            .scratch(Store::growing(limits.subscriptions))
+            .reinitializing();
+        Bridge {
+            server,
+            out: LineSink::new(GrowingStorage::new(limits.backlog)),
+            hello: Hello::default(),
+            host: None,
+            behind: Behind::new(&limits),
+            tools: Tools::default(),
+            requests: Vec::new(),
+            held: Vec::new(),
+            asked: Vec::new(),
+            listen: None,
+            listening: false,
+            uris: Vec::new(),
+            level: None,
+            rounds: 0,
+            journal: None,
+            limits,
+        }
+    }
+
+    /// Lets a part of the tools through. Default: all.
+    #[must_use]
+    pub fn tools(self, filter: ToolFilter) -> Self {
+        Bridge { tools: Tools::new(filter), ..self }
+    }
+
+    /// Calls `journal` with each request that ends.
+    #[must_use]
+    pub fn journal(self, journal: impl FnMut(&CallRecord<'_>) + Send + 'static) -> Self {
+        Bridge { journal: Some(Box::new(journal)), ..self }
+    }
+
+    /// Returns the host, from its first request on. The client behind is made from it.
+    #[must_use]
+    pub const fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
+    }
+
+    /// Returns `true` once when the program is to open a connection. It reports the outcome as an [event](Bridge::event), or as
+    /// [`failed`](Bridge::failed).
+    pub fn wants_connection(&mut self) -> bool {
+        self.behind.opens()
+    }
+
+    /// Returns `true` while there is a connection, or one is being opened. Otherwise the program closes what it has.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.behind.is_up()
+    }
+
+    /// Returns `true` while the connection is open: lines of the host may be given with the client.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.behind.is_open()
+    }
+
+    /// Returns why the last connection was lost or not opened; empty before that.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.behind.why
+    }
+
+    /// Returns `true` if no request of the host waits for its answer.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.held.is_empty() && !self.requests.iter().any(|request| request.is_waiting() || request.is_sent())
+    }
+
+    /// Returns the bytes for the host. Send all of them after each call.
+    #[must_use]
+    pub fn pending(&self) -> &[u8] {
+        self.out.pending()
+    }
+
+    /// Reports that the first `n` bytes of [`pending`](Bridge::pending) were sent.
+    pub fn sent(&mut self, n: usize) {
+        self.out.sent(n);
+    }
+
+    /// Writes the notifications of changes. Returns `true` if there are more: send the pending bytes and call it again.
+    pub fn pull(&mut self) -> bool {
+        let info = self.hello.info();
+        self.server.pull(&info, &mut self.out) == PullStatus::More
+    }
+
+    /// Takes one line of the host.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: nothing has changed; send the pending bytes and call again with the same line. [`FullError::Never`]: the
+    /// answer to a broken line does not fit; leave it out.
+    pub fn line(&mut self, line: &[u8], link: Link<'_, '_, '_>, now: Millis) -> Result<(), FullError> {
+        let mut link = link.filter(|_| self.is_open());
+        let mut request = IncomingRequest::empty();
+        if request.read(line).is_err() {
+            let info = self.hello.info();
+            let event = self.server.handle(&ServerOptions::new(&info), line, &mut request, &mut self.out)?;
+            if let Some(ServerEvent::Batch { elements }) = event {
+                for element in elements.items() {
+                    let _ = self.line(element.as_bytes(), link.as_deref_mut(), now);
+                }
+            }
+            return Ok(());
+        }
+        match request.shape() {
+            MessageShape::Response { id } => {
+                self.answered(id, request.envelope(), link);
+                return Ok(());
+            }
+            MessageShape::Request { .. } if request.method() != Method::Ping => {
+                if self.host.is_none() {
+                    self.host = Some(Host::of(&request));
+                }
+                self.behind.need();
+                // What the server offers decides about each of them.
+                if !self.hello.is_known {
+                    return self.hold(&request, line, now);
+                }
+            }
+            MessageShape::Notification { method } if method.eq_str("notifications/cancelled") => {
+                let named = request.members().request_id;
+                self.held.retain(|(_, line)| {
+                    let id = Envelope::parse(line).ok().and_then(|held| held.id);
+                    id.zip(named).is_none_or(|(id, named)| id.as_bytes() != named.as_bytes())
+                });
+            }
+            _ => {}
+        }
+        self.take(&mut request, line, link, now)
+    }
+
+    /// Refuses a line of the host that is longer than [`BridgeLimits::message`].
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: send the pending bytes and call again.
+    pub fn refuse_too_long(&mut self) -> Result<(), FullError> {
+        self.server.refuse_too_long(&mut self.out)
+    }
+
+    /// Keeps a request of the host until the server has said what it is.
+    fn hold(&mut self, request: &IncomingRequest<'_>, line: &[u8], now: Millis) -> Result<(), FullError> {
+        if self.held.len() >= self.limits.in_flight || !self.can_keep(line) {
+            return write_error(&mut self.out, Some(request.id()), &busy());
+        }
+        self.held.push((now.saturating_add(self.limits.wait), line.into()));
+        Ok(())
+    }
+
+    fn can_keep(&self, line: &[u8]) -> bool {
+        let held = self.held.iter().map(|held| held.1.len());
+        let kept: usize = self.requests.iter().map(|request| request.line.len()).chain(held).sum();
+        kept.saturating_add(line.len()) <= self.limits.kept
+    }
+
+    fn take<'a>(
+        &mut self,
+        request: &mut IncomingRequest<'a>,
+        line: &'a [u8],
+        mut link: Link<'_, '_, '_>,
+        now: Millis,
+    ) -> Result<(), FullError> {
+        let info = self.hello.info();
+        match self.server.handle_read(&ServerOptions::new(&info), request, &mut self.out)? {
+            Some(ServerEvent::Request { token }) => self.admit(token, request, line, link.as_deref_mut(), now),
+            Some(ServerEvent::Cancelled { token }) => self.cancelled(token, request.reason(), link.as_deref_mut(), now),
+            Some(ServerEvent::Notification { method, params }) => pass_on(&method, params, link.as_deref_mut()),
+            _ => {}
+        }
+        if request.method() == Method::SetLevel && self.server.peer().revision().is_some() {
+            self.level = Some(self.server.peer().log_level());
+        }
+        if let Some(link) = link {
+            if let (Method::SetLevel, Some(level)) = (request.method(), self.level) {
+                let _ = link.client.set_log_level(level, link.out);
+            }
+            self.follow(link, false);
+        }
+        self.pull();
+        Ok(())
+    }
+
+    /// Takes a request that the server's engine has admitted.
+    fn admit(
+        &mut self,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        line: &[u8],
+        link: Link<'_, '_, '_>,
+        now: Millis,
+    ) {
+        let mut own = HostRequest::new(token, request, now, self.limits.wait);
+        let state = request.members().request_state.and_then(|state| state.text()).map(|state| state.to_string());
+        if let Some(round) = state.as_deref().and_then(|state| state.strip_prefix(ROUND)) {
+            let at = round.parse().ok().and_then(|round| self.requests.iter().position(|other| other.is_round(round)));
+            return match (at, link) {
+                (Some(at), Some(link)) => self.come_again(at, token, request, link, now),
+                _ => drop(self.server.fail(token, &RpcError::invalid_params("The question is over"), &mut self.out)),
+            };
+        }
+        let keeps = self.can_keep(line);
+        let refusal = match () {
+            () if self.tools.refuses(request) => Some(RpcError::invalid_params("The bridge lets no such tool through")),
+            () if self.requests.len() >= self.limits.in_flight || link.is_none() && !keeps => Some(busy()),
+            () => None,
+        };
+        if keeps {
+            own.line = line.into();
+        }
+        self.requests.push(own);
+        let at = self.requests.len() - 1;
+        match (refusal, link) {
+            (Some(refusal), _) => self.end(at, End::Failed(refusal), now),
+            (None, Some(link)) => self.send(at, request, link, now),
+            (None, None) => {}
+        }
+    }
+
+    /// Sends a request of the host to the server behind.
+    pub(crate) fn send(
+        &mut self,
+        at: usize,
+        request: &IncomingRequest<'_>,
+        link: &mut ClientHandle<'_, '_>,
+        now: Millis,
+    ) {
+        let Some(own) = self.requests.get_mut(at) else { return };
+        let (params, given) = (request.params(), request.envelope().meta);
+        let mut sent = match own.method {
+            Method::Other => Request::raw(&own.name.0, params),
+            method => Request::of(method, params),
+        };
+        sent = sent.no_timeout();
+        if given.progress_token.is_some() {
+            sent = sent.with_progress();
+        }
+        if own.modern && link.client.is_modern() {
+            sent = sent.any_result_type();
+        }
+        // Up to 2025-11-25 the level is that of the connection.
+        if let Some(level) = given.log_level.and_then(LoggingLevel::read).filter(|_| !link.client.is_modern())
+            && self.level != Some(level)
+        {
+            self.level = Some(level);
+            let _ = link.client.set_log_level(level, link.out);
+        }
+        match link.send(&sent) {
+            Ok(back) => own.sent(back),
+            Err(SendError::NotInRevision | SendError::NotOffered) => {
+                self.end(at, End::Failed(RpcError::method_not_found()), now);
+            }
+            Err(error) => {
+                let why = format!("The bridge cannot send this: {error}");
+                self.end(at, End::Failed(RpcError::internal(&why)), now);
+            }
+        }
+    }
+
+    /// Takes the answers of a host of 2026-07-28 to the questions of a round.
+    fn come_again(
+        &mut self,
+        at: usize,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        link: &mut ClientHandle<'_, '_>,
+        now: Millis,
+    ) {
+        let Some(own) = self.requests.get_mut(at) else { return };
+        let (asked, more) = own.come_again(token);
+        for (number, question) in asked.into_iter().enumerate() {
+            let responses = request.members().input_responses;
+            let _ = match responses.and_then(|responses| responses.get(&key(number))) {
+                Some(answer) => link.reply(question, &ClientResult::raw(answer)),
+                None => link.refuse(question, &RpcError::refused()),
+            };
+        }
+        if !more.is_empty() {
+            self.require(at, more, now);
+        }
+    }
+
+    /// Returns the number and the `requestState` of the next round.
+    pub(crate) fn next_round(&mut self) -> (u64, String) {
+        self.rounds += 1;
+        (self.rounds, format!("{ROUND}{}", self.rounds))
+    }
+
+    fn cancelled(&mut self, token: RequestToken, reason: Option<Text<'_>>, link: Link<'_, '_, '_>, now: Millis) {
+        let Some(at) = self.requests.iter().position(|request| request.front == token) else { return };
+        let back = self.requests.get(at).and_then(HostRequest::back);
+        if let (Some(link), Some(back)) = (link, back) {
+            let reason = reason.map(|reason| reason.to_string());
+            let _ = link.cancel(back, reason.as_deref());
+        }
+        self.end(at, End::Cancelled, now);
+    }
+
+    /// Takes a response of the host to a question.
+    fn answered(&mut self, id: Option<Raw<'_>>, envelope: &Envelope<'_>, link: Link<'_, '_, '_>) {
+        let id = id.and_then(|id| id.u64());
+        let Some(at) = self.asked.iter().position(|asked| Some(asked.0) == id) else { return };
+        let (_, question) = self.asked.remove(at);
+        let Some(link) = link else { return };
+        let _ = match (envelope.result, envelope.error.map(ErrorObject::read)) {
+            (Some(result), None) => link.reply(question, &ClientResult::raw(result)),
+            (_, Some(error)) => {
+                let message = error.message.to_string();
+                let refusal = RpcError::new(error.code, &message);
+                link.refuse(question, &error.data.into_iter().fold(refusal, RpcError::with_data))
+            }
+            (None, None) => link.refuse(question, &RpcError::internal("The host has not answered")),
+        };
+    }
+
+    /// Ends a request: answers the host, and writes the journal.
+    pub(crate) fn end(&mut self, at: usize, end: End<'_>, now: Millis) {
+        if at >= self.requests.len() {
+            return;
+        }
+        let request = self.requests.remove(at);
+        let (front, out) = (request.front, &mut self.out);
+        let (outcome, answered) = match end {
+            End::Result(result) => {
+                let cut = self.tools.cut(request.method, result);
+                let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);
+                let older = if !request.modern && self.hello.is_modern { without_terms(result) } else { None };
+                let result = older.as_deref().and_then(|older| Raw::parse(older).ok()).unwrap_or(result);
+                let failed = result.get("isError").and_then(|failed| failed.bool()) == Some(true);
+                (if failed { "tool error".into() } else { "result".into() }, self.server.respond(front, result, out))
+            }
+            // The code of a resource that does not exist is another one from 2026-07-28 on.
+            End::Error(error) if error.is_unknown_resource() && request.modern != self.hello.is_modern => {
+                let revision = if request.modern { None } else { self.server.peer().revision() };
+                let uri = error.data.and_then(|data| data.get("uri")?.text()).unwrap_or(Text::EMPTY);
+                let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
+                (format!("error {}", failure.code), self.server.fail(front, &failure, out))
+            }
+            End::Error(error) => {
+                let raw = error.raw.unwrap_or(Raw::constant("{}"));
+                (format!("error {}", error.code), self.server.fail_raw(front, error.code, raw, out))
+            }
+            End::Failed(failure) => (format!("error {}", failure.code), self.server.fail(front, &failure, out)),
+            End::Cancelled => (String::from("cancelled"), Ok(())),
+        };
+        if let Err(RespondError::FullNow | RespondError::FullNever) = answered {
+            let why = RpcError::internal("The answer is larger than the bridge may keep for the host");
+            let _ = self.server.fail(front, &why, out);
+        }
+        if let Some(journal) = &mut self.journal {
+            let (method, target) = (&*request.name.0, &*request.name.1);
+            let millis = now.saturating_sub(request.begun);
+            journal(&CallRecord { method, target, millis, outcome: &outcome });
+        }
+    }
+
+    /// Subscribes behind to what the host has subscribed to, if that is not so already.
+    pub(crate) fn follow(&mut self, link: &mut ClientHandle<'_, '_>, fresh: bool) {
+        let mut uris: Vec<String> = self.server.subscribed_uris().map(Into::into).collect();
+        uris.sort_unstable();
+        uris.dedup();
+        if !fresh && uris == self.uris {
+            return;
+        }
+        self.uris = uris;
+        let names: Vec<&str> = self.uris.iter().map(String::as_str).collect();
+        let old = self.listen.take();
+        self.listen = listen(link, &names);
+        self.listening = false;
+        if let Some(old) = old.filter(|_| !fresh) {
+            let _ = link.cancel(old, None);
+        }
+    }
+
+    /// Ends requests that have waited for too long, rounds that the host has left, and the pause before the next connection. Call it at
+    /// [`next_deadline`](Bridge::next_deadline).
+    pub fn expire(&mut self, mut link: Link<'_, '_, '_>, now: Millis) {
+        self.behind.expire(now);
+        while let Some(at) = self.requests.iter().position(|request| request.deadline().is_some_and(|due| due <= now)) {
+            let request = self.requests.get(at);
+            let parked = request.filter(|request| !request.is_waiting()).and_then(HostRequest::back);
+            if let (Some(link), Some(back)) = (link.as_deref_mut(), parked) {
+                let _ = link.cancel(back, None);
+            }
+            let why = self.missing();
+            let end = if parked.is_some() { End::Cancelled } else { End::Failed(RpcError::internal(&why)) };
+            self.end(at, end, now);
+        }
+        if self.held.iter().any(|held| held.0 <= now) {
+            // The host stays, and hears of the lists when there is a server.
+            self.hello = Hello::unknown();
+            self.release(link, now);
+        }
+        self.pull();
+    }
+
+    /// Returns the text for a request that nobody takes.
+    fn missing(&self) -> String {
+        let seconds = self.limits.wait / 1000;
+        match &*self.behind.why {
+            "" => format!("The server behind the bridge has not answered for {seconds} s"),
+            why => format!("The server behind the bridge is not there, for {seconds} s: {why}"),
+        }
+    }
+
+    /// Takes the requests of the host that have waited for the first server.
+    pub(crate) fn release(&mut self, mut link: Link<'_, '_, '_>, now: Millis) {
+        for (_, line) in core::mem::take(&mut self.held) {
+            let _ = self.line(&line, link.as_deref_mut(), now);
+        }
+    }
+
+    /// Returns the time of the next call of [`expire`](Bridge::expire).
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Millis> {
+        let requests = self.requests.iter().filter_map(HostRequest::deadline);
+        let held = self.held.iter().map(|held| held.0);
+        requests.chain(held).chain(self.behind.deadline()).min()
+    }
+
+    /// Returns the request that the server's question may belong to: the newest that can ask. Those that the host is not asked for
+    /// at present come first.
+    pub(crate) fn newest_that_asks(&self) -> Option<usize> {
+        let methods = [Method::ToolsCall, Method::PromptsGet, Method::ResourcesRead];
+        let asks = |request: &HostRequest| methods.contains(&request.method);
+        let sent = self.requests.iter().rposition(|request| asks(request) && request.is_sent());
+        sent.or_else(|| {
+            self.requests.iter().rposition(|request| matches!(request.state(), RequestState::Parked { .. }))
+        })
+    }
+}
+
+impl core::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Bridge").field("requests", &self.requests).field("behind", &self.behind).finish_non_exhaustive()
+    }
+}
+
+/// Subscribes to all that the server offers.
+fn listen(link: &mut ClientHandle<'_, '_>, uris: &[&str]) -> Option<PendingId> {
+    let offered = link.client.offered();
+    let has = |list| offered.has(list);
+    let mut filter = SubscriptionFilter::new();
+    filter = if has(Cap::ToolsChanged) { filter.tools() } else { filter };
+    filter = if has(Cap::PromptsChanged) { filter.prompts() } else { filter };
+    filter = if has(Cap::ResourcesChanged) { filter.resources() } else { filter };
+    let is_empty = ![Cap::ToolsChanged, Cap::PromptsChanged, Cap::ResourcesChanged].into_iter().any(has);
+    let takes_uris = offered.has(Cap::Subscribe) && !uris.is_empty();
+    if is_empty && !takes_uris {
+        return None;
+    }
+    link.client.listen(&if takes_uris { filter.uris(uris) } else { filter }).ok()
+}
+
+/// Returns the key of an input request of the bridge.
+pub(crate) fn key(number: usize) -> String {
+    format!("q{number}")
+}
+
+fn busy() -> RpcError<'static> {
+    RpcError::internal("Overloaded: too many requests wait in the bridge")
+}
+
+/// Writes a result of 2026-07-28 without the members that belong to that revision alone; `None` if it has none of them.
+fn without_terms(result: Raw<'_>) -> Option<Vec<u8>> {
+    let is_term = |key: &Text<'_>| ["resultType", "ttlMs", "cacheScope"].iter().any(|term| key.eq_str(term));
+    result.get("resultType")?;
+    let mut out = LineSink::new(Vec::new());
+    let written = whole(&mut out, MessageHead::Result, |out| {
+        let mut object = Object::open(out);
+        result.members().filter(|(key, _)| !is_term(key)).for_each(|(key, value)| object.member(key, value));
+        object.close()
+    });
+    written.ok().map(|()| out.into_inner())
+}
+
+/// Passes a notification of the host on, up to 2025-11-25: a client of 2026-07-28 sends none but cancellations.
+fn pass_on(method: &Text<'_>, params: Option<Raw<'_>>, link: Link<'_, '_, '_>) {
+    let Some(link) = link.filter(|link| !link.client.is_modern()) else { return };
+    let is = |name: &str| method.eq_str(name);
+    if is("notifications/initialized") || is("initialized") || is("notifications/progress") {
+        return;
+    }
+    let _ = match is("notifications/roots/list_changed") {
+        true => link.client.roots_changed(link.out),
+        false => link.client.notify(&method.to_string(), params, link.out),
+    };
+}

@@ -1,0 +1,269 @@
+//! The bridge on the side of the server: the events of the client behind.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use mcp_sansio::client::{
+    ChangeNotification, ClientEvent, ClientHandle, InitializeResult, InputRequests, PendingId, RequestError,
+    ServerRequestKind, TransportError,
+};
+use mcp_sansio::error::RpcError;
+use mcp_sansio::json::{Object, OwnedRaw, Raw};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap};
+use mcp_sansio::server::{IncomingRequest, Millis, Progress, ProgressValue, ServerChange};
+use mcp_sansio::sink::{LineSink, MessageHead, whole};
+
+use crate::Bridge;
+use crate::bridge::{End, key};
+use crate::hello::Hello;
+use crate::requests::{HostRequest, Question, RequestState};
+
+impl Bridge {
+    /// Takes an event of the client behind. Its program gives it all of them.
+    pub fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        match event {
+            ClientEvent::Connected(hello) => self.connected(&hello, link, now),
+            ClientEvent::Unconnected(why) => self.failed(&why.to_string(), now),
+            ClientEvent::Closed => self.failed("the connection has ended", now),
+            ClientEvent::Done { token, outcome, .. } => self.done(token, outcome, link, now),
+            ClientEvent::Asked(asked) => self.asked_by_server(&asked, link, now),
+            ClientEvent::Withdrawn { question, .. } => {
+                if let Some(at) = self.asked.iter().position(|asked| asked.1 == question) {
+                    let (id, _) = self.asked.remove(at);
+                    self.take_back(id);
+                }
+            }
+            ClientEvent::Progress { token, done, total, message } => {
+                let message = message.map(|message| message.to_string());
+                let mut progress = Progress::new(number(done));
+                progress = total.into_iter().fold(progress, |progress, total| progress.of(number(total)));
+                progress = message.iter().fold(progress, |progress, words| progress.message(words));
+                if let Some(request) = self.requests.iter().find(|request| request.back() == Some(token)) {
+                    let _ = self.server.progress(request.front, progress, &mut self.out);
+                }
+            }
+            ClientEvent::Log { token, level, logger, data } => {
+                // Over lines a log names no request: it is said to belong to the newest.
+                let of = |request: &&HostRequest| {
+                    request.is_sent() && token.is_none_or(|token| request.back() == Some(token))
+                };
+                let front = self.requests.iter().rev().find(of).filter(|request| request.modern);
+                let (front, logger) = (front.map(|request| request.front), logger.map(|logger| logger.to_string()));
+                let (info, level) = (self.hello.info(), level.unwrap_or(LoggingLevel::Info));
+                let _ = self.server.log_data(&info, front, level, logger.as_deref(), data, &mut self.out);
+            }
+            ClientEvent::Changed { what, .. } => match what {
+                ChangeNotification::Tools => self.server.publish(ServerChange::Tools),
+                ChangeNotification::Prompts => self.server.publish(ServerChange::Prompts),
+                ChangeNotification::Resources => self.server.publish(ServerChange::Resources),
+                ChangeNotification::Resource(uri) => self.server.publish(ServerChange::Resource(&uri.to_string())),
+                _ => {}
+            },
+            ClientEvent::ElicitationComplete { id } => {
+                let _ = self.server.elicitation_complete(&id.to_string(), &mut self.out);
+            }
+            ClientEvent::Notification { method, params } => {
+                let _ = self.server.notify(&method.to_string(), params, &mut self.out);
+            }
+            // The client has opened its listen anew: changes may have been missed.
+            ClientEvent::Listening(_) if core::mem::replace(&mut self.listening, true) => {
+                self.server.publish(ServerChange::All);
+            }
+            _ => {}
+        }
+        self.pull();
+    }
+
+    fn connected(&mut self, hello: &InitializeResult<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        self.behind.connected(&self.limits);
+        self.hello = Hello::of(hello);
+        self.listen = None;
+        self.follow(link, true);
+        // From 2026-07-28 on a server logs for those alone who ask; a host before that asks for nothing.
+        let is_old = self.host.as_ref().is_some_and(|host| !host.is_modern());
+        let level = self.level.or((is_old && hello.revision.is_modern()).then_some(LoggingLevel::Info));
+        if let Some(level) = level.filter(|_| self.hello.offered.has(Cap::Logging)) {
+            let _ = link.client.set_log_level(level, link.out);
+        }
+        // Another server may have come.
+        self.server.publish(ServerChange::All);
+        self.release(Some(link), now);
+        self.send_waiting(link, now);
+    }
+
+    /// Sends the requests that have waited, in their order.
+    fn send_waiting(&mut self, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        let waiting = self.requests.iter().filter(|request| request.is_waiting());
+        for front in waiting.map(|request| request.front).collect::<Vec<_>>() {
+            let Some(at) = self.requests.iter().position(|request| request.front == front) else { continue };
+            let line = self.requests.get_mut(at).map(|request| core::mem::take(&mut request.line)).unwrap_or_default();
+            let mut message = IncomingRequest::empty();
+            if message.read(&line).is_ok() {
+                self.send(at, &message, link, now);
+            }
+            if let Some(request) = self.requests.iter_mut().find(|request| request.front == front) {
+                request.line = line;
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        token: PendingId,
+        outcome: Result<Raw<'_>, RequestError<'_>>,
+        link: &mut ClientHandle<'_, '_>,
+        now: Millis,
+    ) {
+        if self.listen == Some(token) {
+            self.listen = None;
+            if let Err(RequestError::Lost(why)) = outcome {
+                self.failed(&why.to_string(), now);
+            }
+            return;
+        }
+        let Some(at) = self.requests.iter().position(|request| request.back() == Some(token)) else { return };
+        match outcome {
+            Ok(result) => self.end(at, End::Result(result), now),
+            Err(RequestError::Error(error)) if error.is_not_opened() && !link.client.is_modern() => {
+                // The board behind the wire was reset. What else was under way may have been executed before.
+                self.behind.anew();
+                link.client.reconnect(TransportError::Closed);
+                self.repeat(at, TransportError::SessionLost, now);
+            }
+            Err(RequestError::Error(error)) => self.end(at, End::Error(error), now),
+            Err(RequestError::Lost(why)) => {
+                self.repeat(at, why, now);
+                match why {
+                    TransportError::Unreachable => self.failed(&why.to_string(), now),
+                    TransportError::SessionLost => self.behind.anew(),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Lets a request wait for the next connection if the server has surely not executed it, else ends it.
+    fn repeat(&mut self, at: usize, why: TransportError, now: Millis) {
+        let Some(request) = self.requests.get_mut(at) else { return };
+        if why.is_unsent() && request.is_sent() && !request.line.is_empty() && now < request.until {
+            return request.waits_again();
+        }
+        let may = if why.is_unsent() { "was not executed" } else { "may have been executed" };
+        let words = format!("The server behind the bridge was lost; this request {may}: {why}");
+        self.end(at, End::Failed(RpcError::internal(&words)), now);
+    }
+
+    /// Reports that the connection was lost or could not be opened; the next one is opened after a pause. The
+    /// client reports its own losses as events.
+    pub fn failed(&mut self, why: &str, now: Millis) {
+        if !self.behind.lost(why.into(), now, &self.limits) {
+            return;
+        }
+        while let Some(at) = self.requests.iter().position(|request| !request.is_waiting()) {
+            match self.requests.get(at).map(HostRequest::state) {
+                // The host has its answer, and hears of the loss when it comes again.
+                Some(RequestState::Parked { .. }) => self.end(at, End::Cancelled, now),
+                _ => self.repeat(at, TransportError::Closed, now),
+            }
+        }
+        for (id, _) in core::mem::take(&mut self.asked) {
+            self.take_back(id);
+        }
+        self.listen = None;
+    }
+
+    /// Tells a host up to 2025-11-25 that a question needs no answer any more.
+    fn take_back(&mut self, id: u64) {
+        let params = format!("{{\"requestId\":{id}}}");
+        if let Ok(params) = Raw::parse(params.as_bytes()) {
+            let _ = self.server.notify("notifications/cancelled", Some(params), &mut self.out);
+        }
+    }
+
+    /// Passes questions of the server on: as requests, or as a round of the request that they belong to.
+    fn asked_by_server(&mut self, asked: &InputRequests<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        let own = asked.token.and_then(|token| self.requests.iter().position(|request| request.back() == Some(token)));
+        // Up to 2025-11-25 a question over lines does not say whose it is.
+        let at = own.or_else(|| self.newest_that_asks());
+        let request = at.and_then(|at| self.requests.get(at));
+        let is_modern = request.map_or(self.host.as_ref().is_some_and(crate::Host::is_modern), |one| one.modern);
+        let mut round = Vec::new();
+        for question in asked.questions() {
+            let refusal = match () {
+                () if self.asked.len() + round.len() >= self.limits.questions => "Too many questions are open",
+                () if is_modern && at.is_none() => "No request is under way that could ask",
+                () if is_modern => {
+                    round.push(Question { id: question.id, params: OwnedRaw::new(question.params) });
+                    continue;
+                }
+                () => match self.server.send_request(method(question.kind), Some(question.params), &mut self.out) {
+                    Ok(id) => {
+                        self.asked.push((id, question.id));
+                        continue;
+                    }
+                    Err(_) => "The host cannot be asked now",
+                },
+            };
+            let _ = link.refuse(question.id, &RpcError::internal(refusal));
+        }
+        let Some(at) = at.filter(|_| !round.is_empty()) else { return };
+        let is_parked = self.requests.get(at).is_some_and(|request| !request.is_sent());
+        match is_parked {
+            false => self.require(at, round, now),
+            true => {
+                for question in round {
+                    let id = question.id;
+                    let room = self.limits.questions;
+                    if !self.requests.get_mut(at).is_some_and(|request| request.ask_later(question, room)) {
+                        let _ = link.refuse(id, &RpcError::internal("Too many questions are open"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers a request of a host of 2026-07-28 with questions
+    /// ([multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)).
+    pub(crate) fn require(&mut self, at: usize, questions: Vec<Question>, now: Millis) {
+        let (number, state) = self.next_round();
+        let mut out = LineSink::new(Vec::new());
+        let written = whole(&mut out, MessageHead::Result, |out| {
+            let mut result = Object::open(out);
+            result.fixed("resultType", "\"input_required\"");
+            let mut list = Object::open(result.key("inputRequests"));
+            for (index, question) in questions.iter().enumerate() {
+                let mut one = Object::open(list.key(&key(index)));
+                one.text("method", method(question.id.kind()));
+                one.raw("params", question.params.raw());
+                one.close();
+            }
+            list.close();
+            result.text("requestState", &state);
+            result.close()
+        });
+        let Some(request) = self.requests.get_mut(at) else { return };
+        if let Ok(result) = written.map_err(drop).and_then(|()| Raw::parse(out.pending()).map_err(drop)) {
+            let _ = self.server.respond(request.front, result, &mut self.out);
+        }
+        let asked = questions.iter().map(|question| question.id).collect();
+        request.park(number, now.saturating_add(self.limits.question_time), asked);
+    }
+}
+
+/// Returns the method of a question.
+const fn method(kind: ServerRequestKind) -> &'static str {
+    match kind {
+        ServerRequestKind::Sampling => "sampling/createMessage",
+        ServerRequestKind::Roots => "roots/list",
+        ServerRequestKind::GetTask => "tasks/get",
+        ServerRequestKind::GetTaskPayload => "tasks/result",
+        ServerRequestKind::ListTasks => "tasks/list",
+        ServerRequestKind::CancelTask => "tasks/cancel",
+        _ => "elicitation/create",
+    }
+}
+
+fn number(raw: Raw<'_>) -> ProgressValue {
+    raw.u64().map_or_else(|| raw.as_str().parse::<f64>().unwrap_or(-1.0).into(), Into::into)
+}

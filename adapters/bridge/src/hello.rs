@@ -1,0 +1,83 @@
+//! What the server behind has said about itself, kept for hosts that come while it is away.
+
+use alloc::string::{String, ToString};
+
+use mcp_sansio::client::InitializeResult;
+use mcp_sansio::json::{OwnedRaw, Raw};
+use mcp_sansio::protocol::{ServerCapabilities, ServerCapability as Cap};
+use mcp_sansio::server::ServerInfo;
+
+/// The capabilities of a server that is not known yet: it may have any. Its lists change when it is.
+const UNKNOWN: [Cap; 6] = [Cap::Tools, Cap::Resources, Cap::Prompts, Cap::Completions, Cap::Logging, Cap::Subscribe];
+
+/// A server's name, capabilities and instructions.
+#[derive(Default)]
+pub(crate) struct Hello {
+    /// There was a server, or the host was answered without one.
+    pub(crate) is_known: bool,
+    /// The server is one of 2026-07-28.
+    pub(crate) is_modern: bool,
+    name: String,
+    version: String,
+    title: Option<String>,
+    description: Option<String>,
+    website: Option<String>,
+    instructions: Option<String>,
+    pub(crate) offered: ServerCapabilities,
+    experimental: Option<OwnedRaw>,
+    extensions: Option<OwnedRaw>,
+}
+
+impl Hello {
+    pub(crate) fn of(hello: &InitializeResult<'_>) -> Self {
+        let text = |key: &str| hello.server.and_then(|server| server.get(key)?.text()).map(|text| text.to_string());
+        let object = |key: &str| hello.capabilities.and_then(|all| all.get(key)).map(OwnedRaw::new);
+        Hello {
+            is_known: true,
+            is_modern: hello.revision.is_modern(),
+            name: text("name").unwrap_or_else(|| "unknown".into()),
+            version: text("version").unwrap_or_else(|| "0".into()),
+            title: text("title"),
+            description: text("description"),
+            website: text("websiteUrl"),
+            instructions: hello.instructions.map(|words| words.to_string()),
+            offered: hello.capabilities.map_or(ServerCapabilities::NONE, ServerCapabilities::read),
+            experimental: object("experimental"),
+            extensions: object("extensions"),
+        }
+    }
+
+    /// Makes that of a server that has not come in time.
+    pub(crate) fn unknown() -> Self {
+        let offered = UNKNOWN.into_iter().fold(ServerCapabilities::NONE, ServerCapabilities::with);
+        Hello { is_known: true, name: "mcp-bridge".into(), version: "0".into(), offered, ..Hello::default() }
+    }
+
+    /// Returns the description for hosts. All lists may change: what comes back may be another server.
+    pub(crate) fn info(&self) -> ServerInfo<'_> {
+        let mut info = ServerInfo::new(&self.name, &self.version);
+        for (part, changed) in [
+            (Cap::Tools, Some(Cap::ToolsChanged)),
+            (Cap::Resources, Some(Cap::ResourcesChanged)),
+            (Cap::Prompts, Some(Cap::PromptsChanged)),
+            (Cap::Subscribe, None),
+            (Cap::Completions, None),
+            (Cap::Logging, None),
+        ] {
+            if self.offered.has(part) {
+                info = changed.into_iter().fold(info.feature(part), ServerInfo::feature);
+            }
+        }
+        info = self.title.iter().fold(info, |info, title| info.title(title));
+        info = self.description.iter().fold(info, |info, words| info.description(words));
+        info = self.website.iter().fold(info, |info, url| info.website(url));
+        info = self.instructions.iter().fold(info, |info, words| info.instructions(words));
+        let (experimental, extensions) = (raw(&self.experimental), raw(&self.extensions));
+        info = experimental.into_iter().fold(info, ServerInfo::experimental);
+        extensions.into_iter().fold(info, ServerInfo::extensions)
+    }
+}
+
+fn raw(kept: &Option<OwnedRaw>) -> Option<Raw<'_>> {
+    kept.as_ref().map(OwnedRaw::raw)
+}

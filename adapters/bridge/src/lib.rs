@@ -1,0 +1,36 @@
+//! A bridge between a host and a server of the [Model Context Protocol](https://modelcontextprotocol.io), without I/O and without a
+//! clock. The host keeps its connection while the server is restarted, unplugged or updated, and each of both may have any revision.
+//!
+//! A [`Bridge`] is the server of the host, over lines, and lends itself the client of the server behind: the program gives it
+//! each line of the host ([`line`](Bridge::line)) and each event of the client ([`event`](Bridge::event)), with the client if its
+//! connection is open, sends what is [`pending`](Bridge::pending), and opens a connection when the bridge
+//! [wants one](Bridge::wants_connection). `mcp-bridge` is such a program.
+//!
+//! - A request that comes while there is no connection waits up to [`BridgeLimits::wait`].
+//! - A request whose connection is lost is sent again if it was surely not executed, and gets an error otherwise; never twice.
+//! - After each connection but the first the host hears that all lists and all subscribed resources may have changed.
+//! - Questions of a server up to 2025-11-25 become `input_required` results for a host of 2026-07-28, and the other way round.
+//!
+//! All memory grows to [`BridgeLimits`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod behind;
+mod bridge;
+mod events;
+mod hello;
+mod host;
+mod limits;
+mod requests;
+mod tools;
+
+pub use bridge::{Bridge, CallRecord};
+pub use host::Host;
+pub use limits::BridgeLimits;
+pub use tools::ToolFilter;

@@ -1,0 +1,144 @@
+//! The requests of the host, from their admission to their answer.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use mcp_sansio::client::{PendingId, ServerRequestId};
+use mcp_sansio::json::OwnedRaw;
+use mcp_sansio::protocol::Method;
+use mcp_sansio::server::{IncomingRequest, Millis, RequestToken};
+
+/// The state of a request.
+#[derive(Debug)]
+pub(crate) enum RequestState {
+    /// It waits for a connection.
+    Waiting { until: Millis },
+    /// The server behind has it.
+    Sent { back: PendingId },
+    /// The host of 2026-07-28 was asked back, and will come again. The server, up to 2025-11-25, still has the request.
+    Parked { back: PendingId, round: u64, until: Millis, asked: Vec<ServerRequestId>, more: Vec<Question> },
+}
+
+/// A question that waits for the next round.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) id: ServerRequestId,
+    pub(crate) params: OwnedRaw,
+}
+
+/// All transitions of a [`RequestState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same. It is left by its removal.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Waiting", "Sent", "sent"),
+    ("Sent", "Waiting", "surely not executed"),
+    ("Sent", "Parked", "asked"),
+    ("Parked", "Sent", "the host comes again"),
+    ("Parked", "Parked", "the host comes again, and more was asked"),
+];
+
+mcp_sansio::machine!(RequestState, TRANSITIONS: Waiting Sent Parked);
+
+/// A request of the host.
+#[derive(Debug)]
+pub(crate) struct HostRequest {
+    state: RequestState,
+    /// That of the host; stale while it is parked.
+    pub(crate) front: RequestToken,
+    pub(crate) method: Method,
+    /// The host is one of 2026-07-28.
+    pub(crate) modern: bool,
+    /// The message, to send it again; empty if it is not kept.
+    pub(crate) line: Vec<u8>,
+    pub(crate) begun: Millis,
+    /// The time until which it waits, also if it is sent again.
+    pub(crate) until: Millis,
+    /// The name of the method, and of the tool, prompt or resource.
+    pub(crate) name: (String, String),
+}
+
+impl HostRequest {
+    pub(crate) fn new(front: RequestToken, request: &IncomingRequest<'_>, now: Millis, wait: Millis) -> Self {
+        let members = request.members();
+        let target = members.name.or(members.uri).and_then(|target| target.text());
+        let until = now.saturating_add(wait);
+        HostRequest {
+            state: RequestState::Waiting { until },
+            front,
+            method: request.method(),
+            modern: request.envelope().meta.is_modern(),
+            line: Vec::new(),
+            begun: now,
+            until,
+            name: (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default()),
+        }
+    }
+
+    pub(crate) const fn state(&self) -> &RequestState {
+        &self.state
+    }
+
+    /// Returns the id that the request has behind.
+    pub(crate) const fn back(&self) -> Option<PendingId> {
+        match self.state {
+            RequestState::Sent { back } | RequestState::Parked { back, .. } => Some(back),
+            RequestState::Waiting { .. } => None,
+        }
+    }
+
+    pub(crate) const fn is_waiting(&self) -> bool {
+        matches!(self.state, RequestState::Waiting { .. })
+    }
+
+    pub(crate) const fn is_sent(&self) -> bool {
+        matches!(self.state, RequestState::Sent { .. })
+    }
+
+    pub(crate) fn is_round(&self, number: u64) -> bool {
+        matches!(self.state, RequestState::Parked { round, .. } if round == number)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        match self.state {
+            RequestState::Waiting { until } | RequestState::Parked { until, .. } => Some(until),
+            RequestState::Sent { .. } => None,
+        }
+    }
+
+    pub(crate) fn sent(&mut self, back: PendingId) {
+        self.state.enter("sent", RequestState::Sent { back });
+    }
+
+    /// Waits again for a connection: the server has surely not executed it.
+    pub(crate) fn waits_again(&mut self) {
+        if self.is_sent() {
+            self.state.enter("surely not executed", RequestState::Waiting { until: self.until });
+        }
+    }
+
+    /// Parks it with the questions of a round.
+    pub(crate) fn park(&mut self, round: u64, until: Millis, asked: Vec<ServerRequestId>) {
+        let Some(back) = self.back() else { return };
+        let cause = if self.is_sent() { "asked" } else { "the host comes again, and more was asked" };
+        self.state.enter(cause, RequestState::Parked { back, round, until, asked, more: Vec::new() });
+    }
+
+    /// Keeps a question for the next round. Returns `false` if it is not parked, or has `most` of them.
+    pub(crate) fn ask_later(&mut self, question: Question, most: usize) -> bool {
+        let RequestState::Parked { more, .. } = &mut self.state else { return false };
+        let has_room = more.len() < most;
+        if has_room {
+            more.push(question);
+        }
+        has_room
+    }
+
+    /// Takes the questions of the round that the host answers, and those that came meanwhile. Without the latter it is sent again.
+    pub(crate) fn come_again(&mut self, front: RequestToken) -> (Vec<ServerRequestId>, Vec<Question>) {
+        let RequestState::Parked { back, asked, more, .. } = &mut self.state else { return Default::default() };
+        let (back, asked, more) = (*back, core::mem::take(asked), core::mem::take(more));
+        self.front = front;
+        if more.is_empty() {
+            self.state.enter("the host comes again", RequestState::Sent { back });
+        }
+        (asked, more)
+    }
+}

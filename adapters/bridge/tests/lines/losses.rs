@@ -1,0 +1,152 @@
+//! The server goes and comes.
+
+use crate::rig::Rig;
+use mcp_sansio::revision::Revision;
+use mcp_sansio_bridge::BridgeLimits;
+use serde_json::json;
+
+const OLD: Revision = Revision::V2025_11_25;
+const NEW: Revision = Revision::V2026_07_28;
+const PAIRS: [(Revision, Revision); 4] = [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)];
+
+#[test]
+fn what_waits_is_sent_once_and_what_was_sent_is_not_sent_again() {
+    for (host, server) in PAIRS {
+        let mut rig = Rig::open(host, server);
+        let modern = host.is_modern();
+        let sent = rig.call(modern);
+        rig.one("tools/call");
+        rig.lose();
+        let lost = rig.answer(sent);
+        assert!(lost["error"]["message"].as_str().unwrap().contains("may have been executed"), "{lost}");
+        let waits = rig.call(modern);
+        assert!(rig.is_waiting(waits));
+        rig.got.clear();
+        rig.up();
+        let heard = rig.one("tools/call");
+        rig.result(&heard, r#"{"content":[]}"#);
+        assert!(rig.answer(waits)["result"].is_object());
+        // A host of 2026-07-28 hears of changes on its listens alone.
+        assert_eq!(rig.count("notifications/tools/list_changed"), usize::from(!modern));
+    }
+}
+
+#[test]
+fn a_server_that_does_not_come() {
+    let mut rig = Rig::new(OLD, BridgeLimits { wait: 5_000, ..BridgeLimits::default() });
+    let opening = rig.opening(OLD);
+    for _ in 0..10 {
+        rig.begin();
+        rig.lose();
+        assert!(rig.is_waiting(opening) || rig.now >= 5_000);
+        rig.wait(400);
+    }
+    rig.wait(5_000);
+    let opened = rig.answer(opening);
+    assert_eq!(opened["result"]["capabilities"]["tools"]["listChanged"], true, "{opened}");
+    let waits = rig.call(false);
+    rig.wait(4_999);
+    assert!(rig.is_waiting(waits));
+    rig.wait(1);
+    assert!(rig.answer(waits)["error"]["message"].as_str().unwrap().contains("is not there, for 5 s"));
+    rig.got.clear();
+    rig.up();
+    assert_eq!(rig.count("notifications/tools/list_changed"), 1);
+}
+
+/// It says so with its answer to the next request, which it has not executed.
+#[test]
+fn a_board_that_is_reset_behind_a_wire_that_stays() {
+    for host in [OLD, NEW] {
+        let mut rig = Rig::open(host, OLD);
+        let call = rig.call(host.is_modern());
+        let heard = rig.one("tools/call");
+        let not_opened = r#"{"code":-32602,"message":"Not opened: send initialize first (up to 2025-11-25)"}"#;
+        rig.serve(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{not_opened}}}"#, heard["id"]));
+        assert!(rig.is_waiting(call));
+        let opening = rig.one("initialize");
+        let offers = crate::rig::OFFERS;
+        let info = r#"{"name":"s","version":"2"}"#;
+        rig.result(
+            &opening,
+            &format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{offers},"serverInfo":{info}}}"#),
+        );
+        let again = rig.one("tools/call");
+        rig.result(&again, r#"{"content":[]}"#);
+        assert!(rig.answer(call)["result"].is_object());
+    }
+}
+
+/// Also the halves of messages: each request of the host has one answer, and none is executed twice.
+#[test]
+fn the_end_at_every_byte() {
+    for (host, server) in PAIRS {
+        for cut in 0.. {
+            let mut rig = Rig::open(host, server);
+            let modern = host.is_modern();
+            let calls = [rig.call(modern), rig.call(modern)];
+            let heard: Vec<_> = rig.heard.drain(..).filter(|message| message["method"] == "tools/call").collect();
+            let mut executed = heard.len();
+            let mut said =
+                String::from("noise\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n");
+            for (call, text) in heard.iter().zip(["a", "b"]) {
+                let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+                said += &format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", call["id"]);
+            }
+            if cut > said.len() {
+                break;
+            }
+            rig.feed(&said.as_bytes()[..cut]);
+            rig.lose();
+            let third = rig.call(modern);
+            rig.up();
+            let rest: Vec<_> = rig.heard.drain(..).filter(|message| message["method"] == "tools/call").collect();
+            executed += rest.len();
+            assert_eq!((executed, rest.len()), (3, 1), "{host} {server} {cut}");
+            rig.result(&rest[0], r#"{"content":[]}"#);
+            for call in calls.into_iter().chain([third]) {
+                rig.answer(call);
+            }
+            assert!(rig.bridge.is_idle());
+        }
+    }
+}
+
+#[test]
+fn subscriptions_and_levels_are_there_again() {
+    let mut rig = Rig::open(OLD, OLD);
+    rig.send("resources/subscribe", json!({"uri": "r://a"}), false);
+    rig.one("resources/subscribe");
+    rig.send("logging/setLevel", json!({"level": "error"}), false);
+    rig.one("logging/setLevel");
+    rig.lose();
+    rig.got.clear();
+    rig.up();
+    assert_eq!(rig.count("notifications/resources/updated"), 1);
+    assert!(rig.heard.iter().any(|message| message["params"]["level"] == "error"), "{:?}", rig.heard);
+    rig.one("resources/subscribe");
+    let mut rig = Rig::open(OLD, NEW);
+    rig.send("resources/subscribe", json!({"uri": "r://a"}), false);
+    let listen = rig.one("subscriptions/listen");
+    assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["r://a"]));
+    rig.lose();
+    rig.up();
+    let listen = rig.one("subscriptions/listen");
+    assert_eq!(listen["params"]["notifications"]["resourceSubscriptions"], json!(["r://a"]));
+}
+
+/// A program that opens and loses all the time.
+#[test]
+fn ten_thousand_losses() {
+    let mut rig = Rig::open(OLD, NEW);
+    for _ in 0..10_000 {
+        let call = rig.call(false);
+        rig.lose();
+        rig.up();
+        assert!(rig.answer(call)["error"].is_object());
+        (rig.got, rig.heard) = (Vec::new(), Vec::new());
+    }
+    assert!(rig.bridge.is_idle());
+    let state = format!("{:?}", rig.bridge);
+    assert!(state.contains("requests: []"), "{state}");
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""What a host sees while the server behind the bridge dies, comes back, asks, and changes its era. Line by line."""
+
+import json
+import os
+import signal
+import tempfile
+import time
+
+from programs import OLD, SYSMON, Host, HttpServer
+
+ERAS = ["legacy", "modern"]
+ASKS = {"sampling": {}, "roots": {}, "elicitation": {}}
+
+
+def text(answer):
+    return answer["result"]["content"][0]["text"]
+
+
+def bytes_pass():
+    """Where both are of one era, params, results and errors are the same bytes."""
+    host = Host("legacy", "--", *OLD)
+    host.open()
+    odd = host.call("odd")["_line"]
+    assert '"text":"\\u00e9 \\/"}],"zeta":9007199254740993,"alpha":1.10e5,"deep":{"b":1,"a":[ 1 , 2 ]}}' in odd, odd
+    failed = host.call("fail")["_line"]
+    assert '"error":{"code":-32050,"message":"no \\u00e9","extra":[ 1 ],"data":{"n":9007199254740993}}' in failed, failed
+    host.say(
+        '{"jsonrpc":"2.0","id":"a\\u0062","method":"tools/call","params":{"z":[ 1.0 ],"name":"echo",'
+        '"arguments":{"b":1e2,"a":"\\u00e9"},"task":{"ttl":1},"_meta":{"k":[ ]}}}'
+    )
+    echo = host.until(lambda message: message.get("id") == "ab")
+    assert '"id":"a\\u0062"' in echo["_line"]
+    params = '"params":{"z":[ 1.0 ],"name":"echo","arguments":{"b":1e2,"a":"\\u00e9"},"task":{"ttl":1},"_meta":{"k":[ ]}}'
+    assert params in text(echo), text(echo)
+    listed = host.ask("tools/list")["_line"]
+    assert listed.count('"x-odd": 9007199254740993') == 10, listed
+    host.close()
+
+
+def killed(era):
+    """The child is killed: the call under way fails, the next one is answered, changes are told, subscriptions are there again."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["OLD_LOG"] = log = os.path.join(folder, "log")
+        host = Host(era, "--wait", "10", "--", *OLD)
+        host.open()
+        if era == "legacy":
+            host.ask("resources/subscribe", uri="x://a")
+            host.ask("logging/setLevel", level="debug")
+        else:
+            wanted = {"toolsListChanged": True, "resourceSubscriptions": ["x://a"]}
+            host.send("subscriptions/listen", notifications=wanted)
+            host.until(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+        slow = host.send("tools/call", name="slow")
+        time.sleep(0.4)
+        os.kill(host.child(), signal.SIGKILL)
+        lost = host.answer(slow)["error"]
+        assert lost["code"] == -32603 and "may have been executed" in lost["message"], lost
+        assert "result" in host.ask("ping") or era == "modern"
+        begun = time.monotonic()
+        host.call("odd")
+        took = time.monotonic() - begun
+        told = host.methods()
+        assert "notifications/tools/list_changed" in told and "notifications/resources/updated" in told, told
+        assert "updated" in json.dumps([host.call("change"), host.methods()])
+        # By itself, and while nothing is under way.
+        gone = host.call("exit")["error"]
+        assert "may have been executed" in gone["message"], gone
+        assert text(host.call("log")) == "logged"
+        for _ in range(100):
+            heard = open(log).read().split()
+            if heard.count("resources/subscribe") == 3:
+                break
+            time.sleep(0.02)
+        assert heard.count("initialize") == 3 and heard.count("resources/subscribe") == 3, heard
+        assert heard.count("logging/setLevel") == (3 if era == "legacy" else 0), heard
+        host.close()
+        assert len(host.errors) == 5, host.errors  # there; lost, there; lost, there
+        print(f"killed, {era} host: the next call took {took:.2f} s")
+
+
+def cancelled(era):
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["OLD_LOG"] = log = os.path.join(folder, "log")
+        host = Host(era, "--", *OLD)
+        host.open()
+        slow = host.send("tools/call", name="slow", _meta={"progressToken": "p"})
+        progress = host.until(lambda message: message.get("method") == "notifications/progress")["params"]
+        assert progress["progressToken"] == "p" and progress["total"] == 100, progress
+        host.say(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": slow}}))
+        for _ in range(100):
+            if "heard the end" in open(log).read():
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("the server did not hear of the cancellation")
+        host.close()
+
+
+def questions_of_an_old_server():
+    """A host of 2026-07-28 is asked in rounds, one question after the other."""
+    host = Host("modern", "--", *OLD, capabilities=ASKS)
+    host.open()
+    first = host.call("three")["result"]
+    for round in range(3):
+        assert first["resultType"] == "input_required", first
+        (key, asked), = first["inputRequests"].items()
+        assert asked["method"] == "sampling/createMessage" and str(round) in json.dumps(asked), asked
+        content = {"type": "text", "text": f"<{round}>"}
+        answer = {"role": "assistant", "content": content, "model": "m"}
+        again = host.ask(
+            "tools/call", name="three", requestState=first["requestState"], inputResponses={key: answer}
+        )
+        first = again["result"]
+    assert first["content"][0]["text"] == "<0><1><2>", first
+    over = host.ask("tools/call", name="three", requestState="mcp-bridge:1", inputResponses={})
+    assert over["error"]["code"] == -32602, over
+    host.close()
+
+
+def http(host_era, server_era):
+    """The HTTP server is stopped: a call waits, and is answered once when the server is there again."""
+    server = HttpServer()
+    try:
+        host = Host(host_era, "--wait", "10", "--era", server_era, server.url)
+        host.open()
+        assert "result" in host.call("test_simple_text")
+        server.stop()
+        waits = host.send("tools/call", name="test_simple_text")
+        time.sleep(0.5)
+        server.start()
+        assert "result" in host.answer(waits), (host_era, server_era)
+        # A session that is forgotten: the request was not executed.
+        server.stop()
+        server.start()
+        assert "result" in host.call("test_simple_text"), (host_era, server_era)
+        host.close()
+    finally:
+        server.stop()
+
+
+def never_there():
+    """A server that does not come: the host is answered, and told what is missing."""
+    host = Host("legacy", "--wait", "0.5", "--", "/nonexistent/server")
+    assert "tools" in host.open()["result"]["capabilities"]
+    missing = host.ask("tools/list")["error"]
+    assert "/nonexistent/server" in missing["message"], missing
+    assert "result" in host.ask("ping")
+    host.close()
+    assert len(host.errors) == 1, host.errors
+
+
+def limits():
+    host = Host("legacy", "--wait", "1", "--in-flight", "3", "--message", "2000", "--", "/nonexistent/server")
+    host.open()
+    for _ in range(5):
+        host.send("tools/list")
+    errors = [host.until(lambda message: "error" in message)["error"]["message"] for _ in range(5)]
+    assert sum("Overloaded" in error for error in errors) == 2, errors
+    host.say('{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"%s"}}' % ("x" * 3000))
+    too_long = host.until(lambda message: "error" in message)
+    assert "too long" in too_long["error"]["message"], too_long
+    host.close()
+
+
+def a_part_of_the_tools():
+    with tempfile.TemporaryDirectory() as folder:
+        journal = os.path.join(folder, "journal")
+        host = Host("legacy", "--deny", "e*", "--journal", journal, "--", *OLD)
+        host.open()
+        names = [tool["name"] for tool in host.ask("tools/list")["result"]["tools"]]
+        assert "odd" in names and not {"echo", "exit"} & set(names), names
+        assert host.call("exit")["error"]["code"] == -32602
+        assert text(host.call("log")) == "logged"
+        host.close()
+        lines = [json.loads(line) for line in open(journal)]
+        assert [line["outcome"] for line in lines] == ["result", "error -32602", "result"], lines
+        assert lines[2]["target"] == "log" and "arguments" not in lines[2], lines
+    host = Host("modern", "--read-only", "--", *OLD)
+    host.open()
+    assert [tool["name"] for tool in host.ask("tools/list")["result"]["tools"]] == ["odd"]
+    assert "result" in host.call("odd") and "error" in host.call("log")
+    host.close()
+
+
+def a_hundred_losses():
+    """Memory does not grow with losses."""
+    host = Host("legacy", "--", SYSMON)
+    host.open()
+    sizes = []
+    for number in range(100):
+        os.kill(host.child(), signal.SIGKILL)
+        # One that was written before the loss was noticed may have been executed.
+        for _ in range(20):
+            if "result" in host.call("load"):
+                break
+        if number in (20, 99):
+            sizes.append(host.memory())
+    host.close()
+    assert sizes[1] - sizes[0] < 256, sizes
+    print(f"a hundred losses: {sizes[0]} KiB after 20, {sizes[1]} KiB after 100")
+
+
+def main():
+    begun = time.monotonic()
+    bytes_pass()
+    for era in ERAS:
+        killed(era)
+        cancelled(era)
+    os.environ.pop("OLD_LOG")
+    questions_of_an_old_server()
+    for host_era in ERAS:
+        for server_era in ERAS:
+            http(host_era, server_era)
+    never_there()
+    limits()
+    a_part_of_the_tools()
+    a_hundred_losses()
+    print(f"lost.py: all as it should be, in {time.monotonic() - begun:.0f} s")
+
+
+main()

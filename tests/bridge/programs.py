@@ -1,0 +1,142 @@
+"""The programs of the tests, and a host that writes lines by itself."""
+
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAMS = ROOT / os.environ.get("BRIDGE_PROGRAMS", "target/release")
+BRIDGE = str(PROGRAMS / "mcp-bridge")
+SYSMON = str(PROGRAMS / "examples/sysmon")
+OLD = [sys.executable, str(HERE / "old_server.py")]
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def free_port():
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return place.getsockname()[1]
+
+
+class HttpServer:
+    """The conformance server. It can be stopped and started at the same port."""
+
+    def __init__(self):
+        self.port, self.process = free_port(), None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([PROGRAMS / "conformance-server", "--port", str(self.port)])
+        for _ in range(200):
+            with socket.socket() as trial:
+                if trial.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.02)
+        raise SystemExit("the server does not listen")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+class Host:
+    """A host of one era over the bridge, line by line."""
+
+    def __init__(self, era, *arguments, capabilities=None):
+        self.process = subprocess.Popen(
+            [BRIDGE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.modern = era == "modern"
+        self.capabilities = capabilities or {}
+        self.lines, self.errors, self.seen, self.last = queue.Queue(), [], [], 0
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def send(self, method, **params):
+        """Sends a request and returns its id."""
+        self.last += 1
+        if self.modern:
+            terms = META | {"io.modelcontextprotocol/clientCapabilities": self.capabilities}
+            params["_meta"] = terms | params.get("_meta", {})
+        self.say(json.dumps({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}))
+        return self.last
+
+    def answer(self, ident, seconds=10):
+        """Waits for the answer, and keeps what comes before it in `seen`."""
+        return self.until(lambda message: message.get("id") == ident and "method" not in message, seconds)
+
+    def until(self, which, seconds=10):
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"nothing came; seen {self.seen[-5:]}, errors {self.errors[-5:]}") from None
+            message = json.loads(line)
+            if which(message):
+                message["_line"] = line
+                return message
+            self.seen.append(message)
+
+    def ask(self, method, seconds=10, **params):
+        return self.answer(self.send(method, **params), seconds)
+
+    def call(self, tool, seconds=10, **arguments):
+        return self.ask("tools/call", seconds, name=tool, arguments=arguments)
+
+    def open(self):
+        if self.modern:
+            return self.ask("server/discover")
+        opened = self.ask(
+            "initialize",
+            protocolVersion="2025-11-25",
+            capabilities=self.capabilities,
+            clientInfo={"name": "lines", "version": "1"},
+        )
+        self.say('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        return opened
+
+    def methods(self):
+        """Returns the methods of the notifications and requests so far, and forgets them."""
+        methods = [message.get("method") for message in self.seen]
+        self.seen.clear()
+        return methods
+
+    def child(self):
+        """Returns the process id of the server, which may just be started."""
+        for _ in range(200):
+            found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split()
+            if found:
+                return int(found[0])
+            time.sleep(0.02)
+        raise AssertionError("there is no child")
+
+    def memory(self):
+        """Returns the resident memory in KiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def close(self):
+        self.process.stdin.close()
+        code = self.process.wait(15)
+        assert code == 0, (code, self.errors)

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The bridge between real hosts and real servers, in all pairs of eras, and while the servers are killed:
+#   tests/bridge/run.sh
+# It uses the release programs mcp-bridge, conformance-server and sysmon, and the pinned Python SDK of tests/interop.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cargo build -q --release -p mcp-sansio-bridge --bin mcp-bridge
+cargo build -q --release -p mcp-sansio-conformance-fixture --bin conformance-server
+cargo build -q --release --example sysmon --example calc
+tests/interop/install.sh
+BRIDGE_PROGRAMS="$(realpath "${CARGO_TARGET_DIR:-target}")/release"
+export BRIDGE_PROGRAMS
+python=tests/interop/.venv-mcp-2.3/bin/python
+"$python" tests/bridge/lost.py
+if command -v qemu-system-arm >/dev/null; then
+  "$python" tests/bridge/board.py "$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)"
+else
+  echo "left out: no qemu-system-arm" >&2
+fi
+# Every pinned SDK as a host, in each revision that it speaks. calc is of 2026-07-28 and of the others.
+for era in modern legacy; do
+  INTEROP_CALC="$BRIDGE_PROGRAMS/mcp-bridge --era $era -- $BRIDGE_PROGRAMS/examples/calc stdio" \
+    tests/interop/run.sh --server calc --transport stdio
+done
+"$python" tests/bridge/matrix.py
