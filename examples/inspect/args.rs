@@ -84,6 +84,8 @@ Options
   --pack                   of manifest: the bundle too, as NAME-VERSION.mcpb with its
                            digest
   --write                  of install: write the files, with a copy of the old ones
+  --bridge                 of install: put mcp-bridge before the server, which may
+                           then be restarted, or of another revision
   --log LEVEL              log messages to ask for: debug, info, notice, warning,
                            error, critical, alert, emergency (default: info, of
                            watch debug; up to 2025-11-25 the server's choice)
@@ -159,13 +161,14 @@ pub(crate) const COMMANDS: [&str; 21] = [
     "logout",
 ];
 
-pub(crate) const OPTIONS: [&str; 25] = [
+pub(crate) const OPTIONS: [&str; 26] = [
     "--from",
     "--cargo",
     "--pack",
     "--total",
     "--check",
     "--write",
+    "--bridge",
     "--no-browser",
     "--client-id",
     "--client-secret-env",
@@ -204,6 +207,7 @@ pub(crate) struct Options {
     pub(crate) cargo: bool,
     pub(crate) pack: bool,
     pub(crate) write: bool,
+    pub(crate) bridge: bool,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) no_browser: bool,
     pub(crate) client_id: Option<String>,
@@ -268,6 +272,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "--cargo" => options.cargo = true,
             "--pack" => options.pack = true,
             "--write" => options.write = true,
+            "--bridge" => options.bridge = true,
             "--header" => options.headers.push(pair(&value("a header, like 'Name: value'")?, ':', name)?),
             "--no-browser" => options.no_browser = true,
             "--client-id" => options.client_id = Some(value("the id of a client")?),
@@ -327,6 +332,8 @@ fn check(options: &Options, command: &Command, target: &Target) -> Result<(), St
         }
         Target::Url(_) if options.cargo || options.pack => "--cargo and --pack are for programs, not for a URL",
         _ if options.write && !matches!(command, Command::Install { .. }) => "--write is for install",
+        _ if options.bridge && !matches!(command, Command::Install { .. }) => "--bridge is for install",
+        Target::Url(_) if options.bridge && !options.headers.is_empty() => "--bridge sends no --header",
         Target::Program(_) if !options.headers.is_empty() => "--header is for servers at a URL, not for programs",
         Target::Program(_) if matches!(command, Command::Login | Command::Logout) => {
             "login and logout are for servers at a URL"
@@ -544,6 +551,7 @@ mod tests {
             cargo: false,
             pack: false,
             write: false,
+            bridge: false,
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
             no_browser: true,
             client_id: Some("i".into()),
@@ -587,6 +595,8 @@ mod tests {
             ("--check tools -- s", "--check, --cargo and --pack are for manifest"),
             ("--pack manifest http://h", "--cargo and --pack are for programs"),
             ("--write tools -- s", "--write is for install"),
+            ("--bridge tools -- s", "--bridge is for install"),
+            ("--bridge --header A:b install s http://h", "--bridge sends no --header"),
             ("install a nano -- s", "there is no host \"nano\"; there are claude, claude-code, codex, cursor,"),
             ("install -- s", "install needs the name of the server"),
             ("completions", "completions needs one shell: bash, zsh, fish"),

@@ -1,12 +1,14 @@
 //! The command `install`: a server into the files of hosts.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use mcp_sansio::json::Raw;
 
+use crate::args::Target;
 use crate::commands::{Done, Run, Trouble};
 use crate::edit;
-use crate::hosts::{HOSTS, HostKind, Places};
+use crate::hosts::{HOSTS, HostKind, Places, whole};
 use crate::json::pretty;
 use crate::text::clean;
 
@@ -17,6 +19,7 @@ impl Run<'_, '_> {
             return Err(Trouble::Usage("the name is empty: hosts show it, and tell servers apart by it".into()));
         }
         let places = Places::here();
+        let target = if self.options.bridge { &bridged(self.target) } else { self.target };
         let chosen = if hosts.is_empty() { &HOSTS[..] } else { hosts };
         let (mut out, mut written, mut failed) = (String::new(), 0, Vec::new());
         for host in chosen {
@@ -25,7 +28,7 @@ impl Run<'_, '_> {
                 continue;
             };
             let shown = clean(file.display());
-            let entry = match host.entry(self.target, self.options) {
+            let entry = match host.entry(target, self.options) {
                 Ok(entry) => entry,
                 Err(why) => {
                     failed.push(format!("{}: {why}", host.name));
@@ -73,6 +76,20 @@ impl Run<'_, '_> {
     }
 }
 
+/// Puts the bridge between a host and a server.
+fn bridged(server: &Target) -> Target {
+    let mut words = vec![OsString::from("mcp-bridge")];
+    match server {
+        Target::Url(url) => words.push(url.into()),
+        Target::Program(program) => {
+            words.push("--".into());
+            words.extend(program.first().map(|first| whole(first)));
+            words.extend(program.iter().skip(1).cloned());
+        }
+    }
+    Target::Program(words)
+}
+
 /// Changes a file, and makes its folder. Returns what to say of the old file; `None` if nothing had to be changed.
 fn write(file: &Path, change: impl Fn(&str) -> Result<String, String>) -> Result<Option<String>, String> {
     let folder = file.parent().ok_or("it is no file")?;
@@ -89,4 +106,20 @@ fn write(file: &Path, change: impl Fn(&str) -> Result<String, String>) -> Result
         edit::Changed::New => Some(String::new()),
         edit::Changed::From(old) => Some(format!("; the old one is {}", clean(old.display()))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bridge_stands_between() {
+        let words = |target: &Target| match bridged(target) {
+            Target::Program(words) => words.into_iter().map(|word| word.into_string().unwrap()).collect::<Vec<_>>(),
+            Target::Url(url) => vec![url],
+        };
+        assert_eq!(words(&Target::Url("http://h/mcp".into())), ["mcp-bridge", "http://h/mcp"]);
+        let program = Target::Program(["/bin/server", "--bridge", "./x"].map(Into::into).into());
+        assert_eq!(words(&program), ["mcp-bridge", "--", "/bin/server", "--bridge", "./x"]);
+    }
 }
