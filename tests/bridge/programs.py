@@ -62,11 +62,15 @@ class Host:
         self.capabilities = capabilities or {}
         self.lines, self.errors, self.seen, self.last = queue.Queue(), [], [], 0
         threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
+        threading.Thread(target=self._read_errors, daemon=True).start()
 
     def _read(self):
         for line in self.process.stdout:
             self.lines.put(line.rstrip("\n"))
+
+    def _read_errors(self):
+        # The server behind writes there too.
+        self.errors.extend(line for line in self.process.stderr if line.startswith("mcp-bridge: "))
 
     def say(self, text):
         self.process.stdin.write(text + "\n")
