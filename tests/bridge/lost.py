@@ -150,6 +150,20 @@ def never_there():
     assert len(host.errors) == 1, host.errors
 
 
+def known():
+    """With a cache the host opens at once, without a server."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache = os.path.join(folder, "cache")
+        host = Host("legacy", "--cache", cache, "--", *OLD)
+        first = host.open()["result"]
+        host.close()
+        host = Host("legacy", "--cache", cache, "--", "/nonexistent/server")
+        begun = time.monotonic()
+        again = host.open()["result"]
+        assert again == first and time.monotonic() - begun < 5, again
+        host.close()
+
+
 def limits():
     host = Host("legacy", "--wait", "1", "--in-flight", "3", "--message", "2000", "--", "/nonexistent/server")
     host.open()
@@ -213,6 +227,7 @@ def main():
         for server_era in ERAS:
             http(host_era, server_era)
     never_there()
+    known()
     limits()
     a_part_of_the_tools()
     a_hundred_losses()

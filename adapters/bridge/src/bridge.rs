@@ -11,7 +11,7 @@ use mcp_sansio::client::{
     ClientHandle, ErrorObject, PendingId, Request, SendError, ServerRequestId, SubscriptionFilter,
 };
 use mcp_sansio::error::{RpcError, write_error};
-use mcp_sansio::json::{Object, Raw, Text};
+use mcp_sansio::json::{Object, OwnedRaw, Raw, Text};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap};
 use mcp_sansio::revision::Revision;
@@ -124,6 +124,19 @@ impl Bridge {
     #[must_use]
     pub fn journal(self, journal: impl FnMut(&CallRecord<'_>) + Send + 'static) -> Self {
         Bridge { journal: Some(Box::new(journal)), ..self }
+    }
+
+    /// Lets the bridge answer the opening of a host by what the server has [said](Bridge::server) in another run, also while it is
+    /// not there. Default: the opening waits for the server.
+    #[must_use]
+    pub fn known_server(self, result: Raw<'_>) -> Self {
+        Bridge { hello: Hello::of(result), ..self }
+    }
+
+    /// Returns what the server has said about itself: its `InitializeResult` or `DiscoverResult`.
+    #[must_use]
+    pub fn server(&self) -> Option<Raw<'_>> {
+        self.hello.result.as_ref().map(OwnedRaw::raw)
     }
 
     /// Returns the host, from its first request on. The client behind is made from it.

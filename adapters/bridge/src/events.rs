@@ -77,7 +77,7 @@ impl Bridge {
 
     fn connected(&mut self, hello: &InitializeResult<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
         self.behind.connected(&self.limits);
-        self.hello = Hello::of(hello);
+        self.hello = Hello::of(hello.result);
         self.listen = None;
         self.follow(link, true);
         // From 2026-07-28 on a server logs for those alone who ask; a host before that asks for nothing.

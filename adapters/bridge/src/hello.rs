@@ -2,7 +2,6 @@
 
 use alloc::string::{String, ToString};
 
-use mcp_sansio::client::InitializeResult;
 use mcp_sansio::json::{OwnedRaw, Raw};
 use mcp_sansio::protocol::{ServerCapabilities, ServerCapability as Cap};
 use mcp_sansio::server::ServerInfo;
@@ -15,6 +14,8 @@ const UNKNOWN: [Cap; 6] = [Cap::Tools, Cap::Resources, Cap::Prompts, Cap::Comple
 pub(crate) struct Hello {
     /// There was a server, or the host was answered without one.
     pub(crate) is_known: bool,
+    /// What the server has said, as it is.
+    pub(crate) result: Option<OwnedRaw>,
     /// The server is one of 2026-07-28.
     pub(crate) is_modern: bool,
     name: String,
@@ -29,19 +30,25 @@ pub(crate) struct Hello {
 }
 
 impl Hello {
-    pub(crate) fn of(hello: &InitializeResult<'_>) -> Self {
-        let text = |key: &str| hello.server.and_then(|server| server.get(key)?.text()).map(|text| text.to_string());
-        let object = |key: &str| hello.capabilities.and_then(|all| all.get(key)).map(OwnedRaw::new);
+    /// Reads an `InitializeResult`, or a `DiscoverResult`.
+    pub(crate) fn of(result: Raw<'_>) -> Self {
+        let is_modern = result.get("supportedVersions").is_some();
+        let signed = || result.get("_meta")?.get("io.modelcontextprotocol/serverInfo");
+        let server = result.get("serverInfo").or_else(signed);
+        let capabilities = result.get("capabilities");
+        let text = |key: &str| server.and_then(|server| server.get(key)?.text()).map(|text| text.to_string());
+        let object = |key: &str| capabilities.and_then(|all| all.get(key)).map(OwnedRaw::new);
         Hello {
             is_known: true,
-            is_modern: hello.revision.is_modern(),
+            result: Some(OwnedRaw::new(result)),
+            is_modern,
             name: text("name").unwrap_or_else(|| "unknown".into()),
             version: text("version").unwrap_or_else(|| "0".into()),
             title: text("title"),
             description: text("description"),
             website: text("websiteUrl"),
-            instructions: hello.instructions.map(|words| words.to_string()),
-            offered: hello.capabilities.map_or(ServerCapabilities::NONE, ServerCapabilities::read),
+            instructions: result.get("instructions").and_then(|words| words.text()).map(|words| words.to_string()),
+            offered: capabilities.map_or(ServerCapabilities::NONE, ServerCapabilities::read),
             experimental: object("experimental"),
             extensions: object("extensions"),
         }

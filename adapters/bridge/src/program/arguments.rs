@@ -24,6 +24,8 @@ options:
   --deny NAME,..      leaves these tools out
   --read-only         lets tools through alone that say that they only read
   --journal FILE      adds one line of JSON for each request, without its arguments
+  --cache FILE        keeps what the server says about itself, so that a host opens at once
+                      while the server is away
   --era ERA           speaks only that era to the server: modern (2026-07-28) or legacy
   --message BYTES     the most bytes of a message (16777216)
   --backlog BYTES     the most bytes of answers at a time (33554432)
@@ -41,6 +43,7 @@ pub(crate) struct Arguments {
     pub(crate) limits: BridgeLimits,
     pub(crate) tools: ToolFilter,
     pub(crate) journal: Option<String>,
+    pub(crate) cache: Option<String>,
     era: Option<Era>,
     /// The program, or the address.
     pub(crate) target: String,
@@ -49,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) enum Parsed {
-    Run(Arguments),
+    Run(Box<Arguments>),
     Help(String),
 }
 
@@ -62,6 +65,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         limits: BridgeLimits::default(),
         tools: ToolFilter::default(),
         journal: None,
+        cache: None,
         era: None,
         target: String::new(),
         program: None,
@@ -71,7 +75,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         if option == "--" {
             parsed.target = given.next().ok_or("a program must follow --")?;
             parsed.program = Some(given.collect());
-            return Ok(Parsed::Run(parsed));
+            return Ok(Parsed::Run(Box::new(parsed)));
         }
         if !option.starts_with('-') {
             break option;
@@ -96,7 +100,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         return Err(format!("{more:?} follows the address {first}"));
     }
     parsed.target = first;
-    Ok(Parsed::Run(parsed))
+    Ok(Parsed::Run(Box::new(parsed)))
 }
 
 impl Arguments {
@@ -112,6 +116,7 @@ impl Arguments {
             "--only" => self.tools.only.extend(names()),
             "--deny" => self.tools.deny.extend(names()),
             "--journal" => self.journal = Some(value),
+            "--cache" => self.cache = Some(value),
             "--era" => {
                 self.era = Some(match &*value {
                     "modern" => Era::Modern,

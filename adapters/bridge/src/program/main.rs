@@ -21,6 +21,7 @@ use futures_lite::{AsyncReadExt, FutureExt};
 use mcp_sansio::FullError;
 use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo};
 use mcp_sansio::frame::{LineBuffer, LineStatus};
+use mcp_sansio::json::Raw;
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 use mcp_sansio_bridge::{Bridge, BridgeLimits};
@@ -150,6 +151,7 @@ async fn keep_server(shared: &Shared, arguments: &Arguments) {
                     let bridge = lock(&shared.bridge);
                     if bridge.is_open() && !told {
                         told = true;
+                        keep(arguments, &bridge);
                         eprintln!(
                             "mcp-bridge: {} is there, after {} ms",
                             arguments.target,
@@ -194,6 +196,15 @@ fn say_lost(shared: &Shared, arguments: &Arguments, says: bool) -> bool {
         eprintln!("mcp-bridge: {} is not there: {}; trying again", arguments.target, lock(&shared.bridge).why());
     }
     false
+}
+
+/// Keeps what the server has said, for the next run.
+fn keep(arguments: &Arguments, bridge: &Bridge) {
+    if let (Some(path), Some(said)) = (&arguments.cache, bridge.server())
+        && let Err(error) = std::fs::write(path, said.as_str())
+    {
+        eprintln!("mcp-bridge: {path}: {error}");
+    }
 }
 
 /// Runs a driver until `until` is over.
@@ -248,6 +259,10 @@ fn main() -> ExitCode {
         }
     };
     let mut bridge = Bridge::new(arguments.limits).tools(arguments.tools.clone());
+    let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
+    if let Some(said) = said.as_deref().and_then(|said| Raw::parse(said).ok()) {
+        bridge = bridge.known_server(said);
+    }
     if let Some(path) = &arguments.journal {
         match journal::open(path) {
             Ok(journal) => bridge = bridge.journal(journal),

@@ -54,6 +54,22 @@ fn a_server_that_does_not_come() {
     assert_eq!(rig.count("notifications/tools/list_changed"), 1);
 }
 
+#[test]
+fn a_host_opens_while_a_server_that_is_known_is_away() {
+    for (host, server) in PAIRS {
+        let rig = Rig::open(host, server);
+        let said = rig.bridge.server().unwrap().as_str().to_owned();
+        let mut rig = Rig::new(server, BridgeLimits::default());
+        rig.bridge = rig.bridge.known_server(mcp_sansio::json::Raw::parse(said.as_bytes()).unwrap());
+        let opening = rig.opening(host);
+        assert!(rig.answer(opening)["result"]["capabilities"]["logging"].is_object());
+        let waits = rig.call(host.is_modern());
+        assert!(rig.is_waiting(waits));
+        rig.up();
+        rig.one("tools/call");
+    }
+}
+
 /// It says so with its answer to the next request, which it has not executed.
 #[test]
 fn a_board_that_is_reset_behind_a_wire_that_stays() {
