@@ -30,7 +30,7 @@ use crate::{BridgeLimits, Host, ToolFilter};
 /// The client behind, if its connection is open.
 pub(crate) type Link<'l, 'c, 'm> = Option<&'l mut ClientHandle<'c, 'm>>;
 
-/// What begins the `requestState` of the bridge's own rounds.
+/// The beginning of the `requestState` of the bridge's own rounds.
 const ROUND: &str = "mcp-bridge:";
 
 /// A request of the host that has ended, for a journal.
@@ -41,7 +41,7 @@ pub struct CallRecord<'r> {
     pub method: &'r str,
     /// The tool, prompt or resource; else empty.
     pub target: &'r str,
-    /// How long it took, in milliseconds.
+    /// The time that it took, in milliseconds.
     pub millis: Millis,
     /// `result`, `tool error`, `cancelled`, `lost`, or `error` with its code.
     pub outcome: &'r str,
@@ -77,7 +77,7 @@ pub struct Bridge {
     journal: Option<Journal>,
 }
 
-/// How a request ends.
+/// The end of a request.
 pub(crate) enum End<'e> {
     Result(Raw<'e>),
     Error(ErrorObject<'e>),
@@ -500,7 +500,7 @@ impl Bridge {
         self.pull();
     }
 
-    /// Returns the text for a request that nobody takes.
+    /// Returns the text for a request that has waited in vain.
     fn missing(&self) -> String {
         let seconds = self.limits.wait / 1000;
         match &*self.behind.why {

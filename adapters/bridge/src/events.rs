@@ -173,7 +173,7 @@ impl Bridge {
         self.listen = None;
     }
 
-    /// Tells a host up to 2025-11-25 that a question needs no answer any more.
+    /// Writes `notifications/cancelled` for a question to a host up to 2025-11-25.
     fn take_back(&mut self, id: u64) {
         let params = format!("{{\"requestId\":{id}}}");
         if let Ok(params) = Raw::parse(params.as_bytes()) {

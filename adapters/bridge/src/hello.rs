@@ -1,4 +1,4 @@
-//! What the server behind has said about itself, kept for hosts that come while it is away.
+//! The name and the capabilities of the server behind, kept for hosts that come while it is away.
 
 use alloc::string::{String, ToString};
 
@@ -14,7 +14,7 @@ const UNKNOWN: [Cap; 6] = [Cap::Tools, Cap::Resources, Cap::Prompts, Cap::Comple
 pub(crate) struct Hello {
     /// There was a server, or the host was answered without one.
     pub(crate) is_known: bool,
-    /// What the server has said, as it is.
+    /// The `InitializeResult` or `DiscoverResult`, as it is.
     pub(crate) result: Option<OwnedRaw>,
     /// The server is one of 2026-07-28.
     pub(crate) is_modern: bool,

@@ -1,4 +1,4 @@
-//! What the host has said about itself, which the server behind hears.
+//! The name and the capabilities of the host, for the server behind.
 
 use alloc::string::{String, ToString};
 

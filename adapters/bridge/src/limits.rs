@@ -1,4 +1,4 @@
-//! What a bridge may keep.
+//! Limits of memory and times.
 
 use mcp_sansio::server::Millis;
 
@@ -20,9 +20,9 @@ pub struct BridgeLimits {
     pub questions: usize,
     /// The most bytes of the subscriptions of the host. Default: 64 KiB.
     pub subscriptions: usize,
-    /// How long a request waits for a connection, in milliseconds. Default: 10,000.
+    /// The time that a request waits for a connection, in milliseconds. Default: 10,000.
     pub wait: Millis,
-    /// How long the host may take to come again with the answers to a question, in milliseconds. Default: 600,000.
+    /// The time in which the host comes again with the answers to a question, in milliseconds. Default: 600,000.
     pub question_time: Millis,
     /// The pause before a connection is opened again, in milliseconds; it doubles with each failure. Default: 50.
     pub first_pause: Millis,

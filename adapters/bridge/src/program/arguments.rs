@@ -38,7 +38,7 @@ options:
 Standard error gets one line when the server is lost, and one when it is back.
 ";
 
-/// What the user wants.
+/// The options and the target.
 pub(crate) struct Arguments {
     pub(crate) limits: BridgeLimits,
     pub(crate) tools: ToolFilter,

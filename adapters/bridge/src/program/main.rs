@@ -32,10 +32,10 @@ use arguments::{Arguments, Parsed};
 /// Bytes of the host that are read ahead.
 const READ_AHEAD: usize = 64 << 10;
 
-/// How long requests of a host that has ended its input may take: hosts end what has not ended by itself after two seconds.
+/// The time for requests of a host that has ended its input: hosts end what has not ended by itself after two seconds.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What the tasks of the program share. One thread runs them all.
+/// The state that the tasks of the program share. One thread runs them all.
 #[derive(Clone)]
 struct Shared {
     bridge: Arc<Mutex<Bridge>>,

@@ -1,4 +1,4 @@
-//! What is kept has limits.
+//! Limits of memory.
 
 use crate::rig::Rig;
 use mcp_sansio::revision::Revision;

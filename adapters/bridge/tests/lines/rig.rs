@@ -25,11 +25,11 @@ pub(crate) struct Rig {
     server: Revision,
     /// The last id of the host.
     pub(crate) last: u64,
-    /// What the host has got and not looked at.
+    /// The messages that the host has got and not looked at.
     pub(crate) got: Vec<Value>,
     /// The lines that both have got, as they are.
     pub(crate) wire: String,
-    /// What the server has got and not looked at; the test answers it.
+    /// The messages that the server has got and not looked at; the test answers them.
     pub(crate) heard: Vec<Value>,
 }
 
