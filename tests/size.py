@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21829,
+    "code lines, core": 21929,
     "code lines, http": 11987,
-    "code lines, published": 58627,
-    "public functions": 1963,
-    "public types": 434,
-    "feature entries": 41,
-    "cfgs": 554,
-    "tracked files": 2263,
-    "words for users": 28895,
+    "code lines, published": 60355,
+    "public functions": 1995,
+    "public types": 439,
+    "feature entries": 44,
+    "cfgs": 557,
+    "tracked files": 2295,
+    "words for users": 29889,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
