@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The bridge between real hosts and real servers, in all pairs of eras, and while the servers are killed:
 #   tests/bridge/run.sh
-# It uses the release programs mcp-bridge, conformance-server and sysmon, and the pinned Python SDK of tests/interop.
+# It builds the programs that it needs, and uses the pinned SDKs of tests/interop and, where it is there, QEMU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cargo build -q --release -p mcp-sansio-bridge --bin mcp-bridge
-cargo build -q --release -p mcp-sansio-conformance-fixture --bin conformance-server
+cargo build -q --release -p mcp-sansio-conformance --bin conformance-server
 cargo build -q --release --example sysmon --example calc
 tests/interop/install.sh
 BRIDGE_PROGRAMS="$(realpath "${CARGO_TARGET_DIR:-target}")/release"
