@@ -1,5 +1,6 @@
 //! The bridge on the side of the host: its lines, and the answers.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -188,8 +189,8 @@ impl Bridge {
 
     /// Writes the notifications of changes. Returns `true` if there are more: send the pending bytes and call it again.
     pub fn pull(&mut self) -> bool {
-        let info = self.hello.info();
-        self.server.pull(&info, &mut self.out) == PullStatus::More
+        // To describe the server takes 300 instructions, and most messages leave no changes.
+        self.server.has_news() && self.server.pull(&self.hello.info(), &mut self.out) == PullStatus::More
     }
 
     /// Takes one line of the host.
@@ -432,22 +433,24 @@ impl Bridge {
                 let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);
                 let older = if !request.modern && self.hello.is_modern { without_terms(result) } else { None };
                 let result = older.as_deref().and_then(|older| Raw::parse(older).ok()).unwrap_or(result);
-                let failed = result.get("isError").and_then(|failed| failed.bool()) == Some(true);
-                (if failed { "tool error".into() } else { "result".into() }, self.server.respond(front, result, out))
+                // Only the journal needs it.
+                let is_error = || result.get("isError").and_then(|failed| failed.bool()) == Some(true);
+                let outcome = if self.journal.is_some() && is_error() { "tool error" } else { "result" };
+                (Cow::Borrowed(outcome), self.server.respond(front, result, out))
             }
             // The code of a resource that does not exist is another one from 2026-07-28 on.
             End::Error(error) if error.is_unknown_resource() && request.modern != self.hello.is_modern => {
                 let revision = if request.modern { None } else { self.server.peer().revision() };
                 let uri = error.data.and_then(|data| data.get("uri")?.text()).unwrap_or(Text::EMPTY);
                 let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
-                (format!("error {}", failure.code), self.server.fail(front, &failure, out))
+                (format!("error {}", failure.code).into(), self.server.fail(front, &failure, out))
             }
             End::Error(error) => {
                 let raw = error.raw.unwrap_or(Raw::constant("{}"));
-                (format!("error {}", error.code), self.server.fail_raw(front, error.code, raw, out))
+                (format!("error {}", error.code).into(), self.server.fail_raw(front, error.code, raw, out))
             }
-            End::Failed(failure) => (format!("error {}", failure.code), self.server.fail(front, &failure, out)),
-            End::Cancelled => (String::from("cancelled"), Ok(())),
+            End::Failed(failure) => (format!("error {}", failure.code).into(), self.server.fail(front, &failure, out)),
+            End::Cancelled => ("cancelled".into(), Ok(())),
         };
         if let Err(RespondError::FullNow | RespondError::FullNever) = answered {
             let why = RpcError::internal("The answer is larger than the bridge may keep for the host");
@@ -567,10 +570,9 @@ fn busy() -> RpcError<'static> {
     RpcError::internal("Overloaded: too many requests wait in the bridge")
 }
 
-/// Writes a result of 2026-07-28 without the members that belong to that revision alone; `None` if it has none of them.
+/// Writes a result of 2026-07-28 without the members that belong to that revision alone.
 fn without_terms(result: Raw<'_>) -> Option<Vec<u8>> {
     let is_term = |key: &Text<'_>| ["resultType", "ttlMs", "cacheScope"].iter().any(|term| key.eq_str(term));
-    result.get("resultType")?;
     let mut out = LineSink::new(Vec::new());
     let written = whole(&mut out, MessageHead::Result, |out| {
         let mut object = Object::open(out);

@@ -40,7 +40,7 @@
 //! ([`EndpointConfig::resource_metadata`]). So give it all paths that are left (`fallback_service` of axum), or a
 //! route for each. Behind a router that takes a part of the path away, see [`Mcp::nested`].
 //!
-//! Several processes serve the same sessions with `MountOptions::session_seal` (feature `seal`); with [`MountOptions::fleet`]
+//! Several processes serve the same sessions with `MountOptions::session_seal`; with [`MountOptions::fleet`]
 //! changes reach the clients of all.
 //!
 //! # Guarantees
