@@ -335,7 +335,7 @@ impl Revisions {
     /// [version
     /// negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation).
     #[must_use]
-    pub(crate) fn negotiate(self, asked: Option<Revision>) -> Option<Revision> {
+    pub fn negotiate(self, asked: Option<Revision>) -> Option<Revision> {
         let asked = asked.filter(|&asked| self.contains(asked) && !asked.is_modern());
         asked.or_else(|| self.of(Era::Legacy).last())
     }

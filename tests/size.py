@@ -20,12 +20,12 @@ BOUNDS = {
     "code lines, core": 21929,
     "code lines, http": 11987,
     "code lines, published": 60355,
-    "public functions": 1995,
+    "public functions": 1996,
     "public types": 439,
     "feature entries": 44,
     "cfgs": 557,
     "tracked files": 2295,
-    "words for users": 29889,
+    "words for users": 29895,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
