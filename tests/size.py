@@ -25,7 +25,7 @@ BOUNDS = {
     "feature entries": 44,
     "cfgs": 557,
     "tracked files": 2295,
-    "words for users": 29895,
+    "words for users": 25857,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
@@ -90,7 +90,8 @@ def measure():
         "feature entries": features,
         "cfgs": cfgs,
         "tracked files": tracked.count("\n"),
-        "words for users": sum(len(file.read_text().split()) for file in readers),
+        # The bars of tables are no words.
+        "words for users": sum(any(map(str.isalnum, word)) for file in readers for word in file.read_text().split()),
     }
     return numbers, table, files
 
