@@ -16,6 +16,8 @@ import time
 import urllib.error
 import urllib.request
 
+from serving import serving
+
 ISSUER_PORT = 9797
 ISSUER = f"http://127.0.0.1:{ISSUER_PORT}"
 MODERN = "2026-07-28"
@@ -88,18 +90,11 @@ def ask(url, revision, token):
 
 
 def main(server, port):
-    url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen([server, "--port", port, "--issuer", ISSUER])
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            key, foreign = Key(folder, "own"), Key(folder, "foreign")
-            serve_keys([key.jwk()])
-            for _ in range(100):
-                try:
-                    urllib.request.urlopen(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"), timeout=10)
-                    break
-                except urllib.error.URLError:
-                    time.sleep(0.1)
+    with tempfile.TemporaryDirectory() as folder:
+        key, foreign = Key(folder, "own"), Key(folder, "foreign")
+        # The server asks for them when it starts.
+        serve_keys([key.jwk()])
+        with serving(port, server, "--port", port, "--issuer", ISSUER) as url:
             for revision in ["2025-06-18", "2025-11-25", MODERN]:
                 tokens = [
                     ("valid", key.sign(url, 300), 200),
@@ -114,9 +109,6 @@ def main(server, port):
                     assert status == wanted, (revision, name, status, challenge)
                     assert status == 200 or "resource_metadata=" in challenge, (revision, name, challenge)
                 print(f"pass  audience  {revision}")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 main(*sys.argv[1:])

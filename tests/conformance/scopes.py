@@ -5,11 +5,11 @@ A token with too few scopes gets 403 with all scopes of the operation, the other
 """
 
 import json
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
+
+from serving import serving
 
 OPERATIONS = [
     ("tools/call", "name", "test_simple_text", "tools:call", "tools:test_simple_text"),
@@ -46,15 +46,7 @@ def ask(url, method, member, name, token):
 
 
 def main(server, port, *mount):
-    url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen([server, *mount, "--port", port])
-    try:
-        for _ in range(100):
-            try:
-                urllib.request.urlopen(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"), timeout=10)
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
+    with serving(port, server, *mount, "--port", port) as url:
         for method, member, name, *scopes in OPERATIONS:
             status, challenge, _ = ask(url, method, member, name, "low")
             wanted = ['Bearer error="insufficient_scope"', 'resource_metadata="http://127.0.0.1:']
@@ -64,9 +56,6 @@ def main(server, port, *mount):
                 status, _, body = ask(url, method, member, name, token)
                 assert status == 200 and b'"result"' in body, (name, token, status, body)
             print(f"pass  scopes  {name} {' '.join(mount)}")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 main(*sys.argv[1:])

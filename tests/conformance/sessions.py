@@ -7,11 +7,11 @@ ends by itself, and an id that was ended or made up gets 404.
 
 import json
 import socket
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
+
+from serving import serving
 
 REVISION = "2025-11-25"
 
@@ -68,16 +68,8 @@ def heard(connection):
 
 
 def main(server, port):
-    url = f"http://127.0.0.1:{port}/mcp"
-    process = subprocess.Popen([server, "--port", port])
-    try:
-        for _ in range(100):
-            try:
-                first = begin(url)
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        second = begin(url)
+    with serving(port, server, "--port", port) as url:
+        first, second = begin(url), begin(url)
         assert first != second
         streams = [stream(port, session) for session in (first, second)]
         for tool in ["test_tool_with_progress", "test_tool_with_logging"]:
@@ -92,9 +84,6 @@ def main(server, port):
         assert http(url, "POST", "made-up", ping)[0] == 404
         assert http(url, "POST", second, ping)[0] == 200
         print("pass  sessions  each ends by itself")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 main(*sys.argv[1:])
