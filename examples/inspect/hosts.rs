@@ -209,7 +209,7 @@ impl HostKind {
     }
 }
 
-/// Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do. What is not set stays.
+/// Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do. Leaves those that are not set as they are.
 fn filled(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

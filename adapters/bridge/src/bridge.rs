@@ -496,7 +496,7 @@ impl Bridge {
             self.end(at, end, now);
         }
         if self.held.iter().any(|held| held.0 <= now) {
-            // The host stays, and hears of the lists when there is a server.
+            // Answers the host without a server; `list_changed` follows when there is one.
             self.hello = Hello::unknown();
             self.release(link, now);
         }

@@ -162,7 +162,7 @@ impl Bridge {
         }
         while let Some(at) = self.requests.iter().position(|request| !request.is_waiting()) {
             match self.requests.get(at).map(HostRequest::state) {
-                // The host has its answer, and hears of the loss when it comes again.
+                // The host has its answer to this round, and gets an error when it sends the next one.
                 Some(RequestState::Parked { .. }) => self.end(at, End::Cancelled, now),
                 _ => self.repeat(at, TransportError::Closed, now),
             }

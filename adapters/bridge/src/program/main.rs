@@ -32,7 +32,7 @@ use arguments::{Arguments, Parsed};
 /// Bytes of the host that are read ahead.
 const READ_AHEAD: usize = 64 << 10;
 
-/// The time for requests of a host that has ended its input: hosts end what has not ended by itself after two seconds.
+/// The time for the last answers, after the host has closed stdin. Hosts kill a server two seconds after that.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The state that the tasks of the program share. One thread runs them all.

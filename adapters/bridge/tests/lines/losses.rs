@@ -26,7 +26,7 @@ fn what_waits_is_sent_once_and_what_was_sent_is_not_sent_again() {
         let heard = rig.one("tools/call");
         rig.result(&heard, r#"{"content":[]}"#);
         assert!(rig.answer(waits)["result"].is_object());
-        // A host of 2026-07-28 hears of changes on its listens alone.
+        // A host of 2026-07-28 gets changes only on `subscriptions/listen`.
         assert_eq!(rig.count("notifications/tools/list_changed"), usize::from(!modern));
     }
 }

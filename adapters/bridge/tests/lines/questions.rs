@@ -117,7 +117,7 @@ fn only_so_many() {
     assert_eq!(rig.count("sampling/createMessage"), 64);
     let refused = rig.heard.iter().filter(|message| message.get("error").is_some()).count();
     assert_eq!(refused, 6);
-    // A round that the host leaves ends, and the server hears of it.
+    // The host does not send the next round: the request is cancelled at the server.
     let mut rig = Rig::open(NEW, OLD);
     rig.call(true);
     rig.one("tools/call");
