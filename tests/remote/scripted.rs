@@ -10,7 +10,8 @@ use std::thread;
 /// The script of a server: it gets the number, head and body of a request, and the socket.
 type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
 
-/// A server that answers by a script. Each connection has a thread and serves one request.
+/// A server that answers by a script. Each connection has a thread, serves one request and is closed, so an answer after
+/// which the client goes on says `Connection: close`: what is sent on a connection that closes is lost.
 #[derive(Clone)]
 pub struct Scripted {
     pub address: SocketAddr,
@@ -84,6 +85,11 @@ pub fn json(body: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )
+}
+
+/// An answer without a body: its status and its other headers.
+pub fn empty(head: &str) -> String {
+    format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 }
 
 pub fn stream(body: &str) -> String {

@@ -30,7 +30,7 @@ use mcp_sansio_blocking::client::{
     Ignore, OwnedResult, Transport,
 };
 use mcp_sansio_blocking::http::{HttpServer, HttpServerOptions, Stopper};
-use scripted::{Scripted, answer, id, json, scripted, send, stream, until_gone};
+use scripted::{Scripted, answer, empty, id, json, scripted, send, stream, until_gone};
 
 /// A correct server.
 struct Running {
@@ -487,7 +487,7 @@ fn rests_for_long() {
 fn takes_long_to_give_credentials() {
     let server = scripted(|_, request, socket| match request.contains("Bearer") {
         true => send(socket, &json(&answer(request))),
-        false => send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
+        false => send(socket, &empty("401 Unauthorized")),
     });
     let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK * 2));
     let options = options.config(HttpClientConfig::DEFAULT.connect_time(250).write_time(250));

@@ -32,7 +32,7 @@ use mcp_sansio_smol::client::{
     OwnedEvent, OwnedResult, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::http::{HttpServer, Stopper};
-use scripted::{Scripted, answer, json, scripted, send, stream, until_gone};
+use scripted::{Scripted, answer, empty, json, scripted, send, stream, until_gone};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
@@ -399,8 +399,7 @@ fn authorization_takes_its_time_and_is_asked_for_once() {
         if request.contains("Bearer fresh") {
             return send(socket, &json(&answer(request)));
         }
-        let head = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
-        send(socket, head);
+        send(socket, &empty("401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\""));
     });
     let demands = Arc::new(Mutex::new(Vec::new()));
     let seen = demands.clone();
@@ -430,7 +429,7 @@ fn authorization_takes_its_time_and_is_asked_for_once() {
 #[test]
 fn authorization_in_vain() {
     let refuse = |_: usize, _: &str, socket: &mut TcpStream| {
-        send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        send(socket, &empty("401 Unauthorized"));
     };
     for given in [None, Some(Vec::new())] {
         let server = scripted(refuse);
@@ -500,7 +499,7 @@ fn servers_that_misbehave() {
         }),
         ("no HTTP", &[TransportError::Invalid], |_, socket| send(socket, "SSH-2.0-nothing here\r\n\r\n")),
         ("a status", &[TransportError::Status(500)], |_, socket| {
-            send(socket, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops");
+            send(socket, "HTTP/1.1 500 Oops\r\nConnection: close\r\nContent-Length: 4\r\n\r\noops");
         }),
         ("too large", &[TransportError::TooLarge], |request, socket| {
             let long = answer(request).replace("[]", &format!("\"{}\"", "x".repeat(200_000)));
@@ -641,7 +640,7 @@ mod auth {
             } else if request.contains(&format!("Bearer {}\r\n", taken.lock().unwrap())) {
                 send(socket, &json(&super::answer(request)));
             } else {
-                send(socket, "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n");
+                send(socket, &empty("401 Unauthorized\r\nWWW-Authenticate: Bearer"));
             }
         });
         Guarded { server, good }
