@@ -162,15 +162,15 @@ impl<S> Hall<S> {
     fn set_timer(&mut self, wake: Option<Millis>, cx: &mut Context<'_>) -> bool {
         let now = self.serving.now();
         let next = self.serving.next(wake.into_iter().chain(self.look_at).min());
-        if next.is_some_and(|next| next <= now + 1) {
+        if next.is_some_and(|next| next <= now) {
             return true;
         }
         // The timer is only ever set to an earlier time. Firing too early costs less than setting it for every
         // request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
             self.due = Some(next);
-            // A millisecond more: it must be over then.
-            self.timer = Timer::after(Duration::from_millis((next - now).min(DAY) + 1));
+            // `now` is not after the time at which the timer is set, so `next` is over when it fires.
+            self.timer = Timer::after(Duration::from_millis((next - now).min(DAY)));
         }
         let fired = self.due.is_some() && self.timer.poll(cx).is_ready();
         if fired {
