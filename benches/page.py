@@ -33,6 +33,9 @@ LOADS = {
     ("modern1m", "1"): f"{MODERN}, 1 MiB of text, one at a time",
     ("modern1m", "16"): f"{MODERN}, 1 MiB of text, 16 connections",
 }
+# What the page shows of these: the rates by which one decides, and the times of many connections.
+RATES = [*list(LOADS)[:6], ("modern64k", "1"), ("modern1m", "1")]
+TIMES = [("echo32", "16"), ("modern32", "16")]
 STDIO = {
     ("echo32", "1"): "calls per second, one at a time",
     ("echo32", "64"): "calls per second, 64 in flight",
@@ -69,8 +72,8 @@ def table(head, rows):
     return lines + ["| " + " | ".join([title, *(cell or "" for cell in cells)]) + " |" for title, cells in rows] + [""]
 
 
-def http_tables(values):
-    """Returns the tables of the servers over HTTP."""
+def http_tables(values, rates, times):
+    """Returns the tables of the servers over HTTP, with rows for these loads."""
     cells, servers, reasons = {}, [], []
     for kind, width, server, *found in values["http"]:
         if server not in servers:
@@ -79,19 +82,17 @@ def http_tables(values):
         if found[0] == "failed":
             reasons.append(f"{server}, {LOADS[kind, width]}: {found[1]}")
 
-    def rows(cell):
+    def rows(loads, cell):
         def of(load, server):
             found = cells.get((*load, server), ["failed"])
             return "–" if found[0] == "failed" else cell(*found)
 
-        return [(title, [of(load, server) for server in servers]) for load, title in LOADS.items()]
+        return [(LOADS[load], [of(load, server) for server in servers]) for load in loads]
 
     lines = ["**Requests per second over HTTP**, and as a multiple of the floor's", ""]
-    lines += table(servers, rows(lambda rate, ratio, *_: f"{shown(rate)} ({float(ratio):.2f})"))
+    lines += table(servers, rows(rates, lambda rate, ratio, *_: f"{shown(rate)} ({float(ratio):.2f})"))
     lines += ["**µs for an answer over HTTP**: median, 99th percentile", ""]
-    lines += table(servers, rows(lambda _, __, middle, late, ___: f"{shown(middle)}, {shown(late)}"))
-    lines += ["**µs of the server's processor time for a request over HTTP**", ""]
-    lines += table(servers, rows(lambda *found: shown(found[4])))
+    lines += table(servers, rows(times, lambda _, __, middle, late, ___: f"{shown(middle)}, {shown(late)}"))
     if reasons:
         lines += ["Not served, or not whole: " + "; ".join(reasons) + ".", ""]
     return lines
@@ -205,8 +206,10 @@ def write_page(lines, rows):
 
 def main():
     values = read(sys.argv[1])
+    page = "--page" in sys.argv[2:]
+    rates, times = (RATES, TIMES) if page else (LOADS, LOADS)
     lines = [f"Measured by `benches/compare.sh --page` ({values['machine'][0][0]}):", ""]
-    lines += ["### Servers over HTTP", "", *http_tables(values)]
+    lines += ["### Servers over HTTP", "", *http_tables(values, rates, times)]
     lines += ["### Servers over stdio", "", *stdio_table(values)]
     lines += ["### Clients", "", *client_tables(values)]
     lines += [f"Left out: {reason}." for reason, *_ in values["missing"]]
@@ -214,7 +217,7 @@ def main():
     print("\n".join(lines))
     print("README.md:\n")
     print("\n".join(table(["mcp-sansio", "rmcp"], [(title, list(cells)) for title, cells in rows.items()])))
-    if "--page" in sys.argv[2:]:
+    if page:
         write_page([line for line in "\n".join(lines).rstrip().split("\n")] + [""], rows)
 
 

@@ -3,7 +3,7 @@
 # request 5 ms after an answer, and of one that does not wait, also with texts up to 1 MiB both ways. Each is (a run of 300 - a
 # run of 100) / 200, so that starting up cancels out.
 #
-# usage: benches/syscalls.sh            prints the rows of docs/benchmarks.md
+# usage: benches/syscalls.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v strace >/dev/null || { apt-get update -qq && apt-get install -y -qq strace >/dev/null; }

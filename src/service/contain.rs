@@ -16,11 +16,13 @@ impl<S> Service<'_, S> {
     /// All that the handler has written is taken back; changes that it has published are not. The state is as the handler has
     /// left it, perhaps half changed: see that it is sound at each place that may panic. A `Mutex` that was locked is
     /// poisoned. The message of the panic goes to standard error, as always. A program with `panic = "abort"` ends all the
-    /// same.
+    /// same. Over stdio, progress stays written, and a message above 64 KiB whose text panics leaves a broken line, which clients
+    /// skip.
     ///
     /// It catches panics of handlers of requests, also when they run again and when they answer late; of lists, and of the search in
     /// those that come from the state; of sources, whose content breaks off there; of [`on_cancel`](Service::on_cancel) and
-    /// [`on_notification`](Service::on_notification). It does not catch those of a list that is sent in windows, after its first one.
+    /// [`on_notification`](Service::on_notification). It does not catch those of a list that is sent in windows, after its first
+    /// one, nor those in notifications of extensions.
     ///
     /// ```
     /// use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -12,16 +12,12 @@ import sys
 TABLES = [
     ("Event streams, each with its connection; half of them of sessions", "streams", [
         ("stream-kib", "KiB of memory for each, with its connection", False),
-        ("request-us-alone", "µs of processor time for a request, before they were opened", False),
         ("request-us-among", "µs of processor time for a request among them", True),
         ("publish-us-each", "µs of processor time to send a change to one of them", True),
-        ("publish-ms", "ms until all have a change", False),
-        ("wait-ms-quiet", "ms of the longest request in half a second without a change", False),
         ("wait-ms-publish", "ms of the longest request while a change is sent to all", True),
         ("kept-kib", "KiB that the allocator keeps when all have gone", False),
     ]),
     ("Requests in flight, each with its connection", "requests", [
-        ("in-flight-us-alone", "µs for a request, before they were sent", False),
         ("in-flight-us-among", "µs for a request among them", True),
         ("late-answer-us", "µs for a late answer", True),
     ]),

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - **Changes** that one process publishes, also those for one principal, are published at all. Where one may be lost (Redis was started anew, a process was away
-//!   for [`keep`](FleetOptions::keep) messages, was killed, or has a full queue), all processes publish
+//!   for [`keep`](FleetOptions::keep) messages, fell silent ([`silence`](FleetOptions::silence)), or has a full queue), all processes publish
 //!   [`ServerChange::All`].
 //! - **Sessions** that end at one process end at all, also at those that start later.
 //! - **Tasks**: [`FleetTasks`] keeps the last state of each, which answers when its process has ended.

@@ -13,6 +13,10 @@
 //!    [`Step::Refused`] they fail.
 //! 4. When [`store_changed`](Authorization::store_changed) returns `true`, keep [`store`](Authorization::store).
 //!
+//! The hooks of an `HttpClient` of mcp-sansio-http, after `HttpClient::sign_heads`, call `prepare` and `credentials` in `sending`,
+//! `answered` in `accepted`, and `rejected` in `challenged`; then comes `HttpClient::retry` or `give_up`. Its `Fetch` carries out a
+//! fetch.
+//!
 //! A whole flow, with the answers of both servers written out:
 //!
 //! ```

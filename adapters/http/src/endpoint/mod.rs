@@ -1,10 +1,19 @@
 //! The server's HTTP transport, without the bytes of HTTP: mount it in any HTTP server.
 //!
-//! 1. Give [`request`](Endpoint::request) the head and body of each HTTP request.
-//! 2. Send its [`EndpointResponse`]: status, headers, and one JSON body or an event stream.
-//! 3. Call [`pull`](Endpoint::pull) for a stream whenever its socket has room. Streams do not wait for each
-//!    other.
-//! 4. Call [`expire`](Endpoint::expire) at [`next_deadline`](Endpoint::next_deadline).
+//! 1. Call [`admit`](Endpoint::admit) with the head of each HTTP request before you read the body, so that you read no body of
+//!    an unauthorized client.
+//! 2. Give [`request`](Endpoint::request) the head, with the admission ([`RequestHead::admitted`]), and the body.
+//! 3. Send its [`EndpointResponse`]: status, headers, and one JSON body or an event stream.
+//! 4. Call [`pull`](Endpoint::pull) for a stream when [`ready`](Endpoint::ready) names it and its socket has room. Streams do not
+//!    wait for each other. While [`must_wait_for`](Endpoint::must_wait_for) names a stream for a request, pull that stream first.
+//! 5. Call [`expire`](Endpoint::expire) at [`next_deadline`](Endpoint::next_deadline), and [`detach`](Endpoint::detach) when
+//!    the client of a stream is gone.
+//!
+//! The server around it:
+//!
+//! - takes the host from an absolute target (`POST http://name/mcp`), which replaces the `Host` header, and refuses HTTP/1.1
+//!   requests without `Host` or with two (400);
+//! - limits the memory of all bodies being read, of the input behind an open event stream, and of all unsent answers.
 //!
 //! It serves on one path:
 //!
@@ -17,6 +26,25 @@
 //!
 //! Sessions, streams and the log of events live in lent memory, or grow up to limits with the feature `alloc`.
 //! The caller also gives the time and random bytes.
+//!
+//! # Refused requests
+//!
+//! | request | answer |
+//! |---|---|
+//! | `MCP-Protocol-Version` that is not served, in a session or with `GET` or `DELETE` | 400 |
+//! | the same without a session; `initialize` to a server of 2026-07-28 only | 400, -32022 with `data.supported` |
+//! | a request without `_meta` to such a server: without a version header; with the header of 2026-07-28 | 400, -32020; -32602 |
+//! | `GET` or `DELETE` to such a server; `/sse` and `/messages` | 405; 404 |
+//! | a header of 2026-07-28 that is missing, differs from the body or between two lines, or is not visible ASCII; a control character | 400, -32020 |
+//! | `Mcp-Session-Id` is missing, or two lines differ; unknown or ended | 400; 404, -32001 `Session not found` |
+//! | a notification or response that is not valid JSON-RPC | 400 without an id |
+//! | `GET` at the path whose `Accept` does not name `text/event-stream` or `text/*` | 406 |
+//! | a `POST` whose answer needs a stream and whose `Accept` excludes it | 406; without a stream, `application/json` alone is enough |
+//! | an integer outside -(2^53-1) to 2^53-1 in a parameter with `x-mcp-header` | -32020, because programs on the way may round it |
+//! | any other path | 404 |
+//!
+//! The endpoint decodes Base64 (`=?base64?…?=`) in a header before it compares it with the body, and compares
+//! integers as numbers: `42`, `42.00` and `4.2e1` are equal.
 
 mod answer;
 #[cfg(feature = "resource-server")]
