@@ -51,7 +51,7 @@ impl Host {
     }
 
     /// Answers the questions that became tasks.
-    fn work(&mut self, link: &mut ClientHandle<'_, '_>) -> Result<(), SendError> {
+    fn work(&mut self, handle: &mut ClientHandle<'_, '_>) -> Result<(), SendError> {
         let now = self.now();
         if std::mem::take(&mut self.is_polled) {
             for (token, kind) in self.jobs.drain(..) {
@@ -59,7 +59,7 @@ impl Host {
                 let _ = self.receiver.complete(token, now, &answer(kind));
             }
         }
-        self.receiver.flush(now, link)
+        self.receiver.flush(now, handle)
     }
 }
 
@@ -73,19 +73,19 @@ fn answer(kind: ServerRequestKind) -> ClientResult<'static> {
 }
 
 impl ClientHandler for Host {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         let ClientEvent::Asked(asked) = event else { return };
         for question in asked.questions() {
             let mut random = [0; 16];
             self.random.read_exact(&mut random).expect("random bytes");
             let options = TaskOptions::new(random).ttl(600_000).poll_interval(1_000);
             self.is_polled |= question.kind == ServerRequestKind::GetTask;
-            let done = match self.receiver.take(&question, self.now(), &options, link) {
+            let done = match self.receiver.take(&question, self.now(), &options, handle) {
                 Ok(Received::Task(token)) => {
                     self.jobs.push((token, question.kind));
                     Ok(())
                 }
-                Ok(Received::Ordinary) => link.reply(question.id, &answer(question.kind)),
+                Ok(Received::Ordinary) => handle.reply(question.id, &answer(question.kind)),
                 Ok(Received::Handled) => Ok(()),
                 Err(error) => Err(error),
             };
@@ -103,8 +103,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut command = Command::new(program);
     command.args(words);
-    let profile = ClientInfo::new("later", "1.0").tasks(ClientCapability::Sampling).tasks(ClientCapability::ElicitForm);
-    let mut client = Client::new(Child::spawn(command, &profile)?, Host::new()?);
+    let info = ClientInfo::new("later", "1.0").tasks(ClientCapability::Sampling).tasks(ClientCapability::ElicitForm);
+    let mut client = Client::new(Child::spawn(command, &info)?, Host::new()?);
     client.connect()?;
     let arguments: serde_json::Value = serde_json::from_str(&arguments)?;
     let token = client.send(&Request::call(&tool).arguments(&arguments))?;
@@ -113,8 +113,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             break outcome?;
         }
         client.turn(Duration::from_secs(1))?;
-        let (host, mut link) = client.handler_and_link();
-        host.work(&mut link)?;
+        let (host, mut handle) = client.handler_and_handle();
+        host.work(&mut handle)?;
     };
     for block in result.raw().get("content").iter().flat_map(Raw::items) {
         println!("{}", block.get("text").and_then(|text| text.text()).ok_or("a block without text")?);

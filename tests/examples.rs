@@ -12,8 +12,8 @@ use programs::example;
 
 /// Sends `request` to the example `name` and returns the result as JSON text.
 fn ask(name: &str, request: &Request<'_>) -> Result<String, Box<dyn std::error::Error>> {
-    let profile = ClientInfo::new("test", "1.0");
-    let mut client = Client::new(Child::spawn(Command::new(example(name)), &profile)?, Ignore);
+    let info = ClientInfo::new("test", "1.0");
+    let mut client = Client::new(Child::spawn(Command::new(example(name)), &info)?, Ignore);
     client.connect()?;
     let answer = client.request(request)?.as_str().to_owned();
     client.close();
@@ -219,11 +219,11 @@ fn ask_with(url: &str, token: &str, request: &Request<'_>) -> Result<String, Str
 
     use mcp_sansio_blocking::client::{ChallengeAnswer, Http, HttpOptions};
 
-    let profile = ClientInfo::new("test", "1.0");
+    let info = ClientInfo::new("test", "1.0");
     let challenges = Rc::new(RefCell::new(String::new()));
     let seen = Rc::clone(&challenges);
     let options = HttpOptions::new().header("Authorization", format!("Bearer {token}"));
-    let transport = Http::with(url, &profile, options).unwrap().authorize(move |challenge, _| {
+    let transport = Http::with(url, &info, options).unwrap().authorize(move |challenge, _| {
         seen.borrow_mut().push_str(challenge.www_authenticate);
         ChallengeAnswer::GiveUp
     });

@@ -22,9 +22,9 @@ use mcp_sansio_smol::client::{
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
-fn profile(revision: Revision) -> &'static ClientInfo<'static> {
-    let profile = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
-    Box::leak(Box::new(profile.revisions(Revisions::NONE.with(revision))))
+fn info(revision: Revision) -> &'static ClientInfo<'static> {
+    let info = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
+    Box::leak(Box::new(info.revisions(Revisions::NONE.with(revision))))
 }
 
 async fn bounded<T>(future: impl Future<Output = T>) -> T {
@@ -94,7 +94,7 @@ fn sysmon_over_stdio() {
     let tours = Revision::ALL.map(|revision| {
         let mut command = Command::new(programs::example("sysmon"));
         command.args(["--page-size", "2"]);
-        let child = Child::spawn(command, profile(revision)).unwrap();
+        let child = Child::spawn(command, info(revision)).unwrap();
         smol::spawn(bounded(tour(child, revision)))
     });
     for tour in tours {
@@ -112,7 +112,7 @@ fn sysmon_over_http() {
     BufReader::new(server.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let url = &line[line.find("http://").unwrap()..];
     let tours = Revision::ALL.map(|revision| {
-        let http = Http::new(url.trim(), profile(revision)).unwrap();
+        let http = Http::new(url.trim(), info(revision)).unwrap();
         smol::spawn(bounded(tour(http, revision)))
     });
     for tour in tours {
@@ -131,7 +131,7 @@ impl Drop for KilledAtEnd {
 
 #[test]
 fn calc_adds_for_many() {
-    let child = Child::spawn(Command::new(programs::example("calc")), profile(Revision::V2026_07_28)).unwrap();
+    let child = Child::spawn(Command::new(programs::example("calc")), info(Revision::V2026_07_28)).unwrap();
     let (client, driver) = Client::new(child, mcp_sansio_smol::client::Ignore);
     smol::block_on(bounded(async {
         smol::spawn(driver).detach();

@@ -90,9 +90,9 @@ fn key(name: &str, byte: u8) -> PathBuf {
 }
 
 /// A client whose requests have a connection each, so that they go to both servers in turn.
-fn client<'m>(url: &str, profile: &'m ClientInfo<'m>) -> Client<'m, Http<'m>, Ignore> {
+fn client<'m>(url: &str, info: &'m ClientInfo<'m>) -> Client<'m, Http<'m>, Ignore> {
     let options = HttpOptions::new().config(HttpClientConfig::DEFAULT.idle_time(0).listen(false));
-    Client::new(Http::with(url, profile, options).unwrap(), Ignore)
+    Client::new(Http::with(url, info, options).unwrap(), Ignore)
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn sessions_go_on_at_both_and_survive_a_kill() {
     let mut second = Process::start(&[&key]);
     let proxy = Proxy::start(vec![first.1, second.1]);
     for revision in Revision::ALL.into_iter().filter(|revision| *revision > Revision::V2024_11_05) {
-        let profile = ClientInfo::new("test", "1").revisions(Revisions::NONE.with(revision));
-        let mut client = client(&proxy.url, &profile);
+        let info = ClientInfo::new("test", "1").revisions(Revisions::NONE.with(revision));
+        let mut client = client(&proxy.url, &info);
         assert_eq!(client.connect().unwrap().revision(), revision);
         let before = [0, 1].map(|at| proxy.taken[at].load(Relaxed));
         for round in 0..3 {
@@ -131,10 +131,10 @@ fn without_a_key_in_common_they_do_not() {
     let (key, other) = (key("own", 1), key("other", 2));
     let (first, second) = (Process::start(&[&key]), Process::start(&[&other]));
     let (before, after) = (Process::start(&[&key, &other]), Process::start(&[&other, &key]));
-    let profile = ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let info = ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
     let calls = |servers: Vec<SocketAddr>| {
         let proxy = Proxy::start(servers);
-        let mut client = client(&proxy.url, &profile);
+        let mut client = client(&proxy.url, &info);
         let connected = client.connect().is_ok();
         connected && (0..8).all(|_| client.request(&Request::call("load")).is_ok())
     };

@@ -37,7 +37,7 @@ pub fn check(result: &CallToolResult<'_>) {
 #[derive(Debug)]
 pub struct Asked {
     /// The client's revision.
-    pub profile: &'static ClientInfo<'static>,
+    pub info: &'static ClientInfo<'static>,
     /// The number of calls after the first.
     pub calls: u32,
     /// The server's command, or its URL.
@@ -48,9 +48,9 @@ impl Asked {
     /// Reads the command line.
     pub fn read() -> Self {
         let mut words = std::env::args().skip(1).peekable();
-        let profile = if words.next_if_eq("2026-07-28").is_some() { &MODERN } else { &HANDSHAKE };
+        let info = if words.next_if_eq("2026-07-28").is_some() { &MODERN } else { &HANDSHAKE };
         let calls = words.next().and_then(|word| word.parse().ok()).expect("how many?");
-        Asked { profile, calls, server: words.collect() }
+        Asked { info, calls, server: words.collect() }
     }
 
     /// Returns the server's command.

@@ -315,7 +315,7 @@ impl<'m> Session<'m> {
             let waiting = self.client.handler().waiting.remove(0);
             let params = Raw::parse(waiting.params.as_bytes()).unwrap_or(Raw::constant("{}"));
             let Some(said) = self.ask(Some(waiting.id), waiting.kind, params)? else { continue };
-            let _ = answer(&mut self.client.link(), &waiting, &said);
+            let _ = answer(&mut self.client.handle(), &waiting, &said);
             self.client.run()?;
         }
         Ok(())

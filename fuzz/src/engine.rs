@@ -333,13 +333,13 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
         }
         5 | 6 => return answer(session, u, seen),
         _ if u.ratio(1, 4)? => {
-            let link = session.handle();
-            link.client.roots_changed(link.out)
+            let handle = session.handle();
+            handle.client.roots_changed(handle.out)
         }
         _ => {
             let level = *u.choose(&LoggingLevel::ALL)?;
-            let link = session.handle();
-            let set = link.client.set_log_level(level, link.out);
+            let handle = session.handle();
+            let set = handle.client.set_log_level(level, handle.out);
             set.map(|token| token.into_iter().for_each(|token| seen.sent(token)))
         }
     };
@@ -442,11 +442,11 @@ fn feed(session: &mut Connection<'_>, mut bytes: &[u8], limit: usize, now: u64, 
 
 /// Runs the operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
-    let profile = *u.choose(&[&ALL, &SOME, &NONE])?;
+    let info = *u.choose(&[&ALL, &SOME, &NONE])?;
     let mut input = vec![0; u.int_in_range(8..=900)?];
     let mut output = vec![0; u.int_in_range(64..=1500)?];
     let mut held = vec![0; u.int_in_range(0..=500)?];
-    let client = Client::new(profile, Slots::growing(4)).timeout(1_000).max_input_rounds(3);
+    let client = Client::new(info, Slots::growing(4)).timeout(1_000).max_input_rounds(3);
     let client = if u.arbitrary()? { client.held(&mut held[..]) } else { client.held(Store::growing(4000)) };
     let input = if u.arbitrary()? { LineBuffer::new(&mut input[..]) } else { LineBuffer::new(Store::growing(2000)) };
     let mut session: Connection<'_> = LineClient::new(input, client, LineSink::new(SliceStorage::new(&mut output)));

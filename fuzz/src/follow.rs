@@ -24,7 +24,12 @@ static PROFILE: ClientInfo<'static> =
     ClientInfo::new("follower", "1").extensions(DECLARATION, RESULT_TYPES).feature(ClientCapability::ElicitForm);
 
 fn limits() -> FollowLimits {
-    FollowLimits::DEFAULT.total_timeout(AT_MOST).poll_interval(50, 2_000).cancel_time(500).failures(2).questions(QUESTIONS)
+    FollowLimits::DEFAULT
+        .total_timeout(AT_MOST)
+        .poll_interval(50, 2_000)
+        .cancel_time(500)
+        .failures(2)
+        .questions(QUESTIONS)
 }
 
 fn connected(revision: Revision) -> Client<'static> {

@@ -12,13 +12,13 @@ use crate::time::Millis;
 
 /// The event handler of an application. Every `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)` implements it.
 pub trait ClientHandler {
-    /// Handles an event. Answer requests of the server through `link`, now or later.
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>);
+    /// Handles an event. Answer requests of the server through `handle`, now or later.
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>);
 }
 
 impl<F: FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>) + ?Sized> ClientHandler for F {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
-        self(event, link);
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
+        self(event, handle);
     }
 }
 
@@ -199,31 +199,31 @@ impl<'m, O: Out> LineClient<'m, O> {
     ///
     /// After [`NextStep::Write`] go on reading too: the server may read only after the client has read its output.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> NextStep {
-        let mut link = ClientHandle { client: &mut self.client, out: &mut self.out };
-        link.client.set_now(now);
+        let mut handle = ClientHandle { client: &mut self.client, out: &mut self.out };
+        handle.client.set_now(now);
         loop {
             // After the end of the input the server reads nothing more. A full sink stops only messages that need
             // room, because a server may read only after the client has read its output.
-            let waits = !self.ended && link.advance(now, handler).is_err();
+            let waits = !self.ended && handle.advance(now, handler).is_err();
             let taken = match self.input.peek() {
-                Some(LineStatus::Message(message)) => link.receive(None, message, &mut self.done, handler),
+                Some(LineStatus::Message(message)) => handle.receive(None, message, &mut self.done, handler),
                 Some(LineStatus::TooLong { start }) => {
                     // Without an id the request ends at its deadline.
                     if let Some(id) = id_of(start) {
-                        link.client.lost(id, TransportError::TooLarge);
+                        handle.client.lost(id, TransportError::TooLarge);
                     }
-                    handler.event(ClientEvent::Ignored(ProtocolViolation::TooLong), &mut link);
+                    handler.event(ClientEvent::Ignored(ProtocolViolation::TooLong), &mut handle);
                     Ok(())
                 }
                 None if self.ended => {
                     let rest = self.input.rest();
                     // The last message may lack its newline. An answer to it cannot be sent any more.
                     if Raw::parse(rest).is_ok() {
-                        let _ = link.receive(None, rest, &mut 0, handler);
+                        let _ = handle.receive(None, rest, &mut 0, handler);
                     }
                     self.input.clear();
                     self.ended = false;
-                    link.client.end_of_input();
+                    handle.client.end_of_input();
                     continue;
                 }
                 None => return if waits { NextStep::Write } else { NextStep::Read },

@@ -31,9 +31,9 @@ enum Event {
 }
 
 /// Wakes the loop, from any thread.
-struct Bell(SyncSender<Event>);
+struct ChannelWaker(SyncSender<Event>);
 
-impl Wake for Bell {
+impl Wake for ChannelWaker {
     fn wake(self: Arc<Self>) {
         // If the channel is full, the loop is awake.
         let _ = self.0.try_send(Event::Woken);
@@ -104,7 +104,7 @@ impl<S> Serve<'_, '_, S> {
     /// If `reader` or `writer` fails, or no thread can be started. It is no error if the client closes its end.
     pub fn over(self, reader: impl Read + Send + 'static, writer: impl Write, state: &mut S) -> io::Result<()> {
         let (sender, events) = sync_channel(PIECES);
-        let waker = Waker::from(Arc::new(Bell(sender.clone())));
+        let waker = Waker::from(Arc::new(ChannelWaker(sender.clone())));
         thread::Builder::new().name("mcp-input".into()).spawn(move || forward(reader, &sender))?;
         let writer: Box<dyn Write + '_> = Box::new(writer);
         let lines = LineServer::growing(self.serving.limits, WriterOut::new(writer));
@@ -237,7 +237,7 @@ mod tests {
             lines: LineServer::growing(limits, WriterOut::new(Box::new(&mut written) as Box<dyn Write + '_>)),
             events,
             serving: LineServing::new(),
-            waker: Waker::from(Arc::new(Bell(sender.clone()))),
+            waker: Waker::from(Arc::new(ChannelWaker(sender.clone()))),
         };
         serving.serving.grace = grace;
         serving.feed((lines.join("\n") + "\n").as_bytes());

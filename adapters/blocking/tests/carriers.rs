@@ -66,10 +66,10 @@ fn sum() -> Raw<'static> {
     Raw::constant(r#"{"a":1,"b":2}"#)
 }
 
-fn yes(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+fn yes(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
     if let ClientEvent::Asked(questions) = event {
         for question in questions.questions() {
-            link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+            handle.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
         }
     }
 }
@@ -89,8 +89,8 @@ fn calls<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, T, H>, 
 fn a_whole_life_at_a_unix_socket_in_every_revision() {
     let server = start("life");
     for revision in Revision::ALL {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), yes);
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), yes);
         calls(&mut client, revision);
         if revision >= Revision::V2025_06_18 {
             assert!(client.request(&Request::call("confirm")).unwrap().as_str().contains("confirmed"));
@@ -155,21 +155,21 @@ fn the_file_of_a_unix_socket() {
 
 /// A server and a client at the ends of two pipes.
 fn over_pipes<'m>(
-    profile: &'m mcp_sansio::client::ClientInfo<'m>,
+    info: &'m mcp_sansio::client::ClientInfo<'m>,
 ) -> (Http<'m>, Stopper, JoinHandle<std::io::Result<()>>) {
     let (requests, to_server) = pipe().unwrap();
     let (answers, to_client) = pipe().unwrap();
     let server = HttpServer::over(requests, to_client).unwrap();
     let stopper = server.stopper();
     let thread = thread::spawn(move || server.serve(&service(), &mut ()));
-    (Http::over(answers, to_server, profile, HttpOptions::new()).unwrap(), stopper, thread)
+    (Http::over(answers, to_server, info, HttpOptions::new()).unwrap(), stopper, thread)
 }
 
 #[test]
 fn a_whole_life_over_pipes() {
     for revision in Revision::ALL {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let (http, _stopper, thread) = over_pipes(&profile);
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
+        let (http, _stopper, thread) = over_pipes(&info);
         let mut client = Client::new(http, yes);
         soon(|| calls(&mut client, revision));
         if revision == Revision::V2026_07_28 {
@@ -195,8 +195,8 @@ fn a_server_over_pipes_stops() {
 /// Up to 2025-11-25 the answer to a question needs a second connection: the call is too late, and nothing hangs.
 #[test]
 fn a_question_of_an_older_revision_over_pipes() {
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
-    let (http, stopper, thread) = over_pipes(&profile);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let (http, stopper, thread) = over_pipes(&info);
     let mut client = Client::new(http, yes);
     client.connect().unwrap();
     soon(|| client.request(&Request::call("confirm").timeout(200)).unwrap_err());

@@ -101,8 +101,8 @@ fn a_whole_life() {
 fn a_journal_of_a_client() {
     let journal = mcp_sansio_blocking::layers::Journal::new(Vec::new());
     let layers: [&dyn mcp_sansio::client::Layer; 1] = [&journal];
-    let profile = PROFILE.layers(&layers);
-    let mut client = Client::new(Child::spawn(own_server(), &profile).unwrap(), Ignore);
+    let info = PROFILE.layers(&layers);
+    let mut client = Client::new(Child::spawn(own_server(), &info).unwrap(), Ignore);
     client.connect().unwrap();
     let arguments = Raw::constant(r#"{"a":1,"b":2}"#);
     client.request(&Request::call("add").arguments(&arguments)).unwrap();
@@ -124,7 +124,7 @@ fn a_journal_of_a_client() {
 #[test]
 fn a_request_waits_for_the_opening() {
     let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
-    client.link().client.connect();
+    client.handle().client.connect();
     assert!(client.request(&Request::list_tools()).unwrap().as_str().contains("confirm"));
 }
 
@@ -132,17 +132,17 @@ fn a_request_waits_for_the_opening() {
 #[test]
 fn questions() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
         let mut asked = 0;
-        let handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        let handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
             if let ClientEvent::Asked(questions) = event {
                 for question in questions.questions() {
                     asked += 1;
-                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                    handle.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
                 }
             }
         };
-        let mut client = Client::new(Child::spawn(own_server(), &profile).unwrap(), handler);
+        let mut client = Client::new(Child::spawn(own_server(), &info).unwrap(), handler);
         assert_eq!(client.connect().unwrap().revision(), revision);
         let answer = client.request(&Request::call("confirm")).unwrap();
         assert!(answer.as_str().contains("confirmed"), "{answer:?}");
@@ -325,9 +325,9 @@ fn the_rest_of_the_probe_is_dropped() {
     command.args(["-c", &script]).arg(&starts);
     // A pipe holds 64 KiB.
     let name = "x".repeat(150_000);
-    let profile = ClientInfo::new(&name, "1");
+    let info = ClientInfo::new(&name, "1");
     let options = ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
-    let mut client = Client::new(Child::spawn_with(command, &profile, options).unwrap(), Ignore);
+    let mut client = Client::new(Child::spawn_with(command, &info, options).unwrap(), Ignore);
     let shown = Rc::new(RefCell::new(Vec::new()));
     let sink = shown.clone();
     client.trace(move |way, message| sink.borrow_mut().push((way, String::from_utf8_lossy(message).into_owned())));
@@ -361,7 +361,7 @@ fn the_last_message_and_the_last_words() {
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
     client.connect_as(Revision::V2026_07_28).unwrap();
     client.send(&call()).unwrap();
-    client.link().send(&call()).unwrap();
+    client.handle().send(&call()).unwrap();
     let ended = client.transport().end();
     assert_eq!(ended.after, StopSignal::StdinClosed);
     assert_eq!(*lines.borrow(), ["2 lines", "and no newline"]);
@@ -628,8 +628,8 @@ fn a_turn_answers_pings() {
     let stderr =
         Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(String::from_utf8_lossy(line).into_owned())));
     let options = ChildOptions::new().stderr(stderr).close_time(QUICK).terminate_time(QUICK);
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
-    let mut client = Client::new(Child::spawn_with(command, &profile, options).unwrap(), Ignore);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
+    let mut client = Client::new(Child::spawn_with(command, &info, options).unwrap(), Ignore);
     client.connect().unwrap();
     client.request(&call()).unwrap();
     let begun = Instant::now();

@@ -73,8 +73,8 @@ fn sum() -> Raw<'static> {
 fn a_whole_life_in_every_revision() {
     let server = start("127.0.0.1:0");
     for revision in Revision::ALL {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
         assert_eq!(client.connect().unwrap().revision(), revision);
         let arguments = sum();
         let call = Request::call("add").arguments(&arguments);
@@ -116,17 +116,17 @@ fn the_other_localhost() {
 fn questions() {
     let server = start("127.0.0.1:0");
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
         let mut asked = 0;
-        let handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        let handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
             if let ClientEvent::Asked(questions) = event {
                 for question in questions.questions() {
                     asked += 1;
-                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                    handle.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
                 }
             }
         };
-        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), handler);
+        let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), handler);
         client.connect().unwrap();
         let answer = client.request(&Request::call("confirm")).unwrap();
         assert!(answer.as_str().contains("confirmed"), "{answer:?}");
@@ -158,8 +158,8 @@ fn a_server_that_starts_anew() {
     for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
         let server = start(OWN);
         let (url, address) = (format!("http://{}/mcp", server.address), server.address);
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::new(Http::new(&url, &profile).unwrap(), Ignore);
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&url, &info).unwrap(), Ignore);
         client.connect().unwrap();
         client.request(&Request::list_tools()).unwrap();
         drop(server);
@@ -183,8 +183,8 @@ fn a_version_that_nobody_speaks() {
         );
         send(socket, &json(&body).replacen("\r\n", "\r\nMcp-Session-Id: s-1\r\n", 1));
     });
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
-    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
+    let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
     soon(|| client.connect().unwrap_err());
     soon(|| client.close());
     let requests = server.requests.lock().unwrap();
@@ -476,8 +476,8 @@ fn rests_for_long() {
         client.request(&call()).unwrap();
         thread::sleep(QUICK * 4);
     }
-    // The same for requests sent through the link.
-    client.link().send(&call()).unwrap();
+    // The same for requests sent through the handle.
+    client.handle().send(&call()).unwrap();
     soon(|| while !client.turn(SOON).unwrap() {});
     assert_eq!(*told.borrow(), [true]);
 }
@@ -698,8 +698,8 @@ fn a_server_without_memory() {
             send(socket, "HTTP/1.1 404 Gone\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
         }
     });
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
-    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
     let _ = soon(|| client.connect().map(drop));
     for _ in 0..6 {
         assert!(soon(|| client.request(&Request::list_tools())).is_err());
@@ -727,8 +727,8 @@ fn a_stream_that_is_refused_delays_nothing() {
 fn a_connection_is_opened_again_after_its_end() {
     let server = start("127.0.0.1:0");
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+        let info = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
         for _ in 0..2 {
             assert_eq!(soon(|| client.connect().unwrap().revision()), revision);
             soon(|| client.request(&Request::list_tools()).unwrap());
@@ -931,8 +931,8 @@ fn each_connect_has_its_own_outcome() {
             send(socket, "HTTP/1.1 405 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
         }
     });
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
-    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
     client.connect().unwrap();
     // Lost with its session, or sent again in the next one.
     let _ = soon(|| client.request(&call()));
@@ -949,8 +949,8 @@ fn sessions_that_are_lost_again_and_again() {
         let gone = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         send(socket, if request.contains("\"initialize\"") { &opened } else { gone });
     });
-    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
-    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    let info = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &info).unwrap(), Ignore);
     soon(|| client.connect().map(drop)).unwrap();
     for _ in 0..20 {
         let ended = soon(|| client.request(&call())).unwrap_err();
@@ -982,9 +982,9 @@ mod tls {
         let server = start("127.0.0.1:0");
         let url = format!("https://localhost:{}/mcp", secured(server.address).port());
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-            let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+            let info = PROFILE.revisions(Revisions::NONE.with(revision));
             let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
-            let mut client = Client::new(Http::with(&url, &profile, options).unwrap(), Ignore);
+            let mut client = Client::new(Http::with(&url, &info, options).unwrap(), Ignore);
             // The inner server does not know the name and port in `Host`, and does not have to.
             assert_eq!(client.connect().unwrap().revision(), revision);
             let large = format!(r#"{{"a":1,"b":2,"rest":"{}"}}"#, "x".repeat(100_000));

@@ -64,7 +64,7 @@ impl Refusal {
         self.status
     }
 
-    const fn of_definition(error: DefinitionError, index: usize) -> Refusal {
+    const fn from_definition(error: DefinitionError, index: usize) -> Refusal {
         let reason = match error {
             DefinitionError::Tool => {
                 c"a tool's name has 1 to 128 letters, digits, '_', '-', '.'; its schemas are JSON, the input's of type object"
@@ -90,7 +90,7 @@ impl Refusal {
 /// The room for the entries of a table, and the memory of the block, are used up.
 pub(crate) const NO_ROOM: Refusal = Refusal::new(Status::NoMemory, c"the block is too small: see mcp_memory");
 /// Two entries are the same.
-pub(crate) const DUPLICATE: Refusal = Refusal::of_definition(DefinitionError::Duplicate, 0);
+pub(crate) const DUPLICATE: Refusal = Refusal::from_definition(DefinitionError::Duplicate, 0);
 
 /// The state that handlers of the core get: that of the C program, and its tables.
 pub(crate) struct State {
@@ -141,7 +141,7 @@ impl Tool {
         }
         info.reserve = reserve(self.reserve);
         self.call.ok_or(Refusal::of_text(index))?;
-        service::Tool::checked(info, call_tool).map_err(|error| Refusal::of_definition(error, index))
+        service::Tool::checked(info, call_tool).map_err(|error| Refusal::from_definition(error, index))
     }
 }
 
@@ -188,7 +188,7 @@ impl Resource {
     pub(crate) unsafe fn entry(&self, index: usize) -> Result<service::Resource<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        service::Resource::checked(info, read).map_err(|error| Refusal::of_definition(error, index))
+        service::Resource::checked(info, read).map_err(|error| Refusal::from_definition(error, index))
     }
 
     /// Makes the template.
@@ -198,7 +198,7 @@ impl Resource {
     pub(crate) unsafe fn template(&self, index: usize) -> Result<ResourceTemplate<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        ResourceTemplate::checked(info, read).map_err(|error| Refusal::of_definition(error, index))
+        ResourceTemplate::checked(info, read).map_err(|error| Refusal::from_definition(error, index))
     }
 }
 
@@ -261,7 +261,7 @@ impl Prompt {
         let mut info = PromptInfo::new(name, description);
         (info.title, info.arguments) = (title, arguments);
         self.get.ok_or(Refusal::of_text(index))?;
-        service::Prompt::checked(info, get_prompt).map_err(|error| Refusal::of_definition(error, index))
+        service::Prompt::checked(info, get_prompt).map_err(|error| Refusal::from_definition(error, index))
     }
 }
 

@@ -34,9 +34,9 @@ use crate::wire;
 /// # }
 /// # fn millis() -> u64 { 0 }
 /// # let (rx, tx) = (uart(), Vec::<u8>::new());
-/// let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+/// let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
 ///     if let ClientEvent::Connected(_) = event {
-///         let _ = link.send(&Request::call("read_temperature"));
+///         let _ = handle.send(&Request::call("read_temperature"));
 ///     }
 /// };
 /// drive(rx, tx, &mut session, &mut handler, |_| Some(millis()))?;

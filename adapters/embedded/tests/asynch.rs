@@ -266,10 +266,10 @@ fn a_client_connects_calls_and_gives_up_in_time() {
                  \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
     let (mut connected, mut lost, mut deadlines, mut now) = (false, false, 0, 0);
     let done = std::cell::Cell::new(false);
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
         ClientEvent::Connected(_) => {
             connected = true;
-            link.send(&Request::call("sleep")).unwrap();
+            handle.send(&Request::call("sleep")).unwrap();
         }
         ClientEvent::Done { outcome: Err(RequestError::Lost(TransportError::TimedOut)), .. } => {
             lost = true;
@@ -318,8 +318,8 @@ fn the_end_of_the_wire_ends_requests() {
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
                  \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
     let mut closed = false;
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
-        ClientEvent::Connected(_) => drop(link.send(&Request::call("sleep")).unwrap()),
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => drop(handle.send(&Request::call("sleep")).unwrap()),
         ClientEvent::Done { outcome, .. } => {
             closed = matches!(outcome, Err(RequestError::Lost(TransportError::Closed)));
         }

@@ -72,8 +72,8 @@ fn the_end_of_the_wire_ends_requests() {
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect();
     let mut closed = false;
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
-        ClientEvent::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => drop(handle.send(&Request::call("wait")).unwrap()),
         ClientEvent::Done { outcome, .. } => {
             closed = matches!(outcome, Err(RequestError::Lost(TransportError::Closed)));
         }
@@ -118,8 +118,8 @@ fn connects_and_calls_whatever_the_pieces() {
             LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
         session.client().connect();
         let answer = RefCell::new(None);
-        let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
-            ClientEvent::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
+        let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
+            ClientEvent::Connected(_) => drop(handle.send(&Request::call("wait")).unwrap()),
             ClientEvent::Done { outcome, .. } => *answer.borrow_mut() = Some(format!("{outcome:?}")),
             _ => {}
         };

@@ -95,7 +95,7 @@ pub(crate) struct Shared {
     /// The name of this process, for as long as it runs.
     pub(crate) run: String,
     queue: Mutex<Queue>,
-    bell: Condvar,
+    changed: Condvar,
     status: Mutex<Status>,
     first: Condvar,
     /// The sessions that this process has ended at the others.
@@ -115,10 +115,10 @@ impl Shared {
         run: String,
         tell: Box<dyn FnMut(FleetNews) + Send>,
     ) -> Self {
-        let (queue, bell) = (Mutex::default(), Condvar::new());
+        let (queue, changed) = (Mutex::default(), Condvar::new());
         let status = Mutex::new(Status { threads: [None, None], told: None, tell });
         let (first, ended, connections) = (Condvar::new(), Mutex::default(), AtomicU64::new(0));
-        Shared { client, options, run, queue, bell, status, first, ended, connections }
+        Shared { client, options, run, queue, changed, status, first, ended, connections }
     }
 
     /// Connects. Returns the connection, and the name of the memory of that Redis.
@@ -142,7 +142,7 @@ impl Shared {
         }
         queue.bytes = bytes;
         queue.commands.push_back(command);
-        self.bell.notify_one();
+        self.changed.notify_one();
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl Shared {
     pub(crate) fn next(&self, wait: Duration) -> Result<Option<Command>, ()> {
         let mut queue = lock(&self.queue);
         if queue.commands.is_empty() && !queue.has_lost && !queue.ended {
-            queue = self.bell.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
+            queue = self.changed.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Some(command) = queue.commands.pop_front() {
             queue.bytes -= command.size();
@@ -200,7 +200,7 @@ impl Shared {
     /// Waits for a time, or until the fleet ends. Returns whether it does.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let queue = lock(&self.queue);
-        let queue = self.bell.wait_timeout_while(queue, time, |queue| !queue.ended);
+        let queue = self.changed.wait_timeout_while(queue, time, |queue| !queue.ended);
         queue.unwrap_or_else(PoisonError::into_inner).0.ended
     }
 
@@ -212,14 +212,14 @@ impl Shared {
     pub(crate) fn end(&self) {
         let mut queue = lock(&self.queue);
         queue.ended = true;
-        self.bell.notify_all();
-        let _ = self.bell.wait_timeout_while(queue, self.options.timeout, |queue| !queue.left);
+        self.changed.notify_all();
+        let _ = self.changed.wait_timeout_while(queue, self.options.timeout, |queue| !queue.left);
     }
 
     /// Notes that nothing more is sent.
     pub(crate) fn leave(&self) {
         lock(&self.queue).left = true;
-        self.bell.notify_all();
+        self.changed.notify_all();
     }
 
     /// Notes whether a thread reaches Redis, and reports a change of that.

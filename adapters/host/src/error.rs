@@ -176,7 +176,7 @@ const fn advice(why: TransportError) -> &'static str {
         TransportError::Unreachable => "is it running, and are host and port right?",
         TransportError::Unauthorized => "give credentials that the server accepts",
         TransportError::TooLarge => "raise the limit on messages, or ask for less",
-        TransportError::Undeclared => "declare the capability in the profile, and answer the question",
+        TransportError::Undeclared => "declare the capability in the info, and answer the question",
         TransportError::NoRoom => "raise the limit on what is held",
         _ => "",
     }

@@ -1189,9 +1189,9 @@ mod tests {
     }
 
     /// A place for messages: whether it is held, and its room.
-    struct Place(bool, usize);
+    struct LimitedSink(bool, usize);
 
-    impl mcp_sansio::sink::Sink for Place {
+    impl mcp_sansio::sink::Sink for LimitedSink {
         fn put(&mut self, _: &[u8]) -> Result<(), mcp_sansio::FullError> {
             Ok(())
         }
@@ -1201,7 +1201,7 @@ mod tests {
         }
     }
 
-    impl Out for Place {
+    impl Out for LimitedSink {
         fn begin(&mut self, _: mcp_sansio::sink::MessageHead<'_>) -> Result<(), mcp_sansio::FullError> {
             Ok(())
         }
@@ -1230,7 +1230,7 @@ mod tests {
     #[test]
     fn a_connection_over_lines_takes_messages_while_it_has_room() {
         for (held, room, is_open) in [(false, 0, false), (false, 1, true), (true, 0, false), (true, 1, false)] {
-            let mut lines = LineServer::growing(mcp_sansio::server::MessageLimits::default(), Place(held, room));
+            let mut lines = LineServer::growing(mcp_sansio::server::MessageLimits::default(), LimitedSink(held, room));
             assert_eq!(LateTarget::<u32>::is_open(&mut lines), is_open, "{held} {room}");
             let (late, mut receiver) = channel::<u32>();
             late.announce(LoggingLevel::Info, "").unwrap();

@@ -89,9 +89,9 @@ impl ClientOptions {
 
     /// Returns a client with these times and limits, and at most `in_flight` requests and subscriptions at a time.
     #[must_use]
-    pub fn engine<'m>(&self, profile: &'m ClientInfo<'m>, in_flight: usize) -> Client<'m> {
+    pub fn engine<'m>(&self, info: &'m ClientInfo<'m>, in_flight: usize) -> Client<'m> {
         let millis = |time: Duration| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 4);
-        let client = Client::new(profile, Slots::growing(in_flight))
+        let client = Client::new(info, Slots::growing(in_flight))
             .held(Store::growing(self.held))
             .probe_timeout(Some(millis(self.probe)))
             .total_timeout(millis(self.longest))

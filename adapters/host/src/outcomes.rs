@@ -215,7 +215,7 @@ impl<'o> OutcomeHandler<'o> {
 }
 
 impl ClientHandler for OutcomeHandler<'_> {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         self.happened = true;
         match &event {
             ClientEvent::Done { token, method, retried, outcome } => {
@@ -238,7 +238,7 @@ impl ClientHandler for OutcomeHandler<'_> {
             ClientEvent::Notification { method, params } => self.outcomes.followed.notified(method, *params),
             _ => {}
         }
-        self.handler.event(event, link);
+        self.handler.event(event, handle);
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The client reconnects by itself, and requests are sent through its link.
+    /// The client reconnects by itself, and requests are sent through its handle.
     #[test]
     fn the_handler_gets_what_no_caller_waits_for() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");

@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_hello_has_what_the_server_says_of_itself() {
-        let profile = ClientInfo::new("editor", "1.0");
+        let info = ClientInfo::new("editor", "1.0");
         for revision in Revision::ALL {
             let service = Service::new("greeter", "1.0").tools(&TOOLS).instructions("Be polite");
             let service = service.revisions(Revisions::NONE.with(revision));
-            let mut pair = ClientServerPair::new(&profile, &service, ());
+            let mut pair = ClientServerPair::new(&info, &service, ());
             let mut hello = None;
             pair.client().connect();
             pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {

@@ -439,12 +439,12 @@ impl Rhythm {
 /// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
 ///
 /// let service = Service::new("greeter", "1.0").tools(&TOOLS);
-/// let profile = ClientInfo::new("editor", "1.0");
-/// let mut pair = ClientServerPair::new(&profile, &service, ()).cut(Delivery::Random(7));
+/// let info = ClientInfo::new("editor", "1.0");
+/// let mut pair = ClientServerPair::new(&info, &service, ()).cut(Delivery::Random(7));
 /// let mut heard = Vec::new();
 /// pair.client().connect();
-/// pair.run(&mut |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
-///     ClientEvent::Connected(_) => drop(link.send(&Request::call("hello"))),
+/// pair.run(&mut |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
+///     ClientEvent::Connected(_) => drop(handle.send(&Request::call("hello"))),
 ///     ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
 ///     other => panic!("{other:?}"),
 /// });
@@ -470,12 +470,12 @@ const MESSAGE: usize = 16 << 20;
 impl<'p, S> ClientServerPair<'p, S> {
     /// Makes both ends of a connection. Open it by `pair.client().connect()`.
     #[must_use]
-    pub fn new(profile: &'p ClientInfo<'p>, service: &'p Service<'p, S>, state: S) -> Self {
+    pub fn new(info: &'p ClientInfo<'p>, service: &'p Service<'p, S>, state: S) -> Self {
         ClientServerPair {
             service,
             state,
             server: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
-            client: LineClient::growing(profile, MESSAGE, LineSink::new(Vec::new())),
+            client: LineClient::growing(info, MESSAGE, LineSink::new(Vec::new())),
             rhythm: Rhythm::new(Delivery::Whole),
             now: 0,
             moved: 0,

@@ -243,12 +243,12 @@ fn time_passes_on_demand() {
     assert_eq!(talk.call("now", &()).text(), "0");
     assert!(talk.wait(40).is_empty() && talk.wait(2).is_empty());
     assert_eq!(talk.call("now", &()).text(), "42");
-    let profile = ClientInfo::new("editor", "1.0");
-    let mut pair = ClientServerPair::new(&profile, &service, ());
+    let info = ClientInfo::new("editor", "1.0");
+    let mut pair = ClientServerPair::new(&info, &service, ());
     let mut heard = Vec::new();
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
         ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
-        _ => drop(link.send(&Request::call("now")).unwrap()),
+        _ => drop(handle.send(&Request::call("now")).unwrap()),
     };
     pair.client().connect();
     pair.wait(7, &mut handler);

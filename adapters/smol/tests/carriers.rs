@@ -124,10 +124,10 @@ where
     ));
 }
 
-fn yes(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+fn yes(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
     if let ClientEvent::Asked(questions) = event {
         for question in questions.questions() {
-            link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+            handle.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
         }
     }
 }
@@ -176,11 +176,11 @@ fn a_whole_life_at_a_unix_socket_in_every_revision() {
 }
 
 /// Two pipes whose ends block, on threads.
-fn over_pipes(profile: &'static ClientInfo<'static>) -> (Http, Running) {
+fn over_pipes(info: &'static ClientInfo<'static>) -> (Http, Running) {
     let (requests, to_server) = std::io::pipe().unwrap();
     let (answers, to_client) = std::io::pipe().unwrap();
     let server = start(HttpServer::over(Unblock::new(requests), Unblock::new(to_client)));
-    let http = Http::over(Unblock::new(answers), Unblock::new(to_server), profile, HttpOptions::new());
+    let http = Http::over(Unblock::new(answers), Unblock::new(to_server), info, HttpOptions::new());
     (http.unwrap(), server)
 }
 

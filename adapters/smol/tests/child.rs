@@ -150,8 +150,8 @@ fn a_journal_of_a_client() {
         Box::leak(Box::new(mcp_sansio_smol::layers::Journal::new(Vec::new())));
     let layers: [&dyn mcp_sansio::client::Layer; 1] = [journal];
     let layers: &'static _ = Box::leak(Box::new(layers));
-    let profile: &'static _ = Box::leak(Box::new(PROFILE.layers(layers)));
-    run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+    let info: &'static _ = Box::leak(Box::new(PROFILE.layers(layers)));
+    run(Child::spawn(own_server(), info).unwrap(), |client| async move {
         client.connect().await.unwrap();
         client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
         client.request(Request::call("nothing")).await.unwrap_err();
@@ -204,8 +204,8 @@ fn pages_with_equal_cursors_and_limits() {
 #[test]
 fn every_revision() {
     for revision in Revision::ALL {
-        let profile = only(revision);
-        run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+        let info = only(revision);
+        run(Child::spawn(own_server(), info).unwrap(), |client| async move {
             assert_eq!(client.connect().await.unwrap().revision(), revision);
             client.set_log_level(LoggingLevel::Error).await.unwrap();
             let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
@@ -392,12 +392,12 @@ impl AsyncRead for Quick {
 fn a_token_is_known_before_the_first_event_that_carries_it() {
     let names = Arc::new(Mutex::new(HashMap::new()));
     let known = names.clone();
-    let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+    let handler = move |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
         let ClientEvent::Asked(asked) = event else { return };
         let Some(name) = asked.token.and_then(|token| known.lock().unwrap().remove(&token)) else { return };
         for question in asked.questions() {
             let content = format!(r#"{{"name":"{name}"}}"#);
-            link.reply(question.id, &ClientResult::accept(Raw::parse(content.as_bytes()).unwrap())).unwrap();
+            handle.reply(question.id, &ClientResult::accept(Raw::parse(content.as_bytes()).unwrap())).unwrap();
         }
     };
     let server = Quick::new();
@@ -436,8 +436,8 @@ fn a_token_is_known_before_the_first_event_that_carries_it() {
 #[test]
 fn log_messages_go_to_the_events() {
     let (handler, mut events) = events(100);
-    let profile = only(Revision::V2025_11_25);
-    let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
+    let info = only(Revision::V2025_11_25);
+    let (client, driver) = Client::new(Child::spawn(own_server(), info).unwrap(), handler);
     smol::block_on(bounded(async {
         let driver = smol::spawn(driver);
         client.connect().await.unwrap();
@@ -460,8 +460,8 @@ fn changed_lists_before_2026() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let answer = r#"'{"jsonrpc":"2.0","id":'$(echo "$l" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{}}'"#;
     let script = format!("read l; echo '{hello}'; read l; read l; echo '{changed}'; echo {answer}; cat > /dev/null");
-    let profile = only(Revision::V2025_11_25);
-    run(Child::spawn(shell(&script), profile).unwrap(), |client| async move {
+    let info = only(Revision::V2025_11_25);
+    run(Child::spawn(shell(&script), info).unwrap(), |client| async move {
         client.connect().await.unwrap();
         let mut tools = client.listen(&SubscriptionFilter::new().tools()).unwrap();
         let mut prompts = client.listen(&SubscriptionFilter::new().prompts()).unwrap();
@@ -483,8 +483,8 @@ fn changes_that_are_left_out_are_told() {
     let script = format!(
         "read l; echo '{hello}'; read l; read l; echo {answer}; read l; seq 5000 | sed 's|.*|{changed}|'; echo {answer}; cat > /dev/null"
     );
-    let profile = only(Revision::V2025_11_25);
-    run(Child::spawn(shell(&script), profile).unwrap(), |client| async move {
+    let info = only(Revision::V2025_11_25);
+    run(Child::spawn(shell(&script), info).unwrap(), |client| async move {
         client.connect().await.unwrap();
         let mut changes = client.listen(&SubscriptionFilter::new().uris(&["test://"])).unwrap();
         assert!(matches!(changes.next().await, Some(Ok(SubscriptionEvent::Listening(_)))));
@@ -536,15 +536,15 @@ fn questions_that_nobody_takes_are_refused() {
 #[test]
 fn a_handler_answers_at_once() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        let handler = move |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
             if let ClientEvent::Asked(asked) = event {
                 for question in asked.questions() {
-                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"name":"Ada"}"#))).unwrap();
+                    handle.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"name":"Ada"}"#))).unwrap();
                 }
             }
         };
-        let profile = only(revision);
-        let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
+        let info = only(revision);
+        let (client, driver) = Client::new(Child::spawn(own_server(), info).unwrap(), handler);
         smol::block_on(bounded(async {
             smol::spawn(driver).detach();
             client.connect().await.unwrap();
@@ -558,8 +558,8 @@ fn a_handler_answers_at_once() {
 #[test]
 fn changes_in_every_revision() {
     for revision in Revision::ALL {
-        let profile = only(revision);
-        run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+        let info = only(revision);
+        run(Child::spawn(own_server(), info).unwrap(), |client| async move {
             client.connect().await.unwrap();
             let clock = ["test://clock"];
             let filter = SubscriptionFilter::new().uris(&clock);
@@ -819,8 +819,8 @@ fn the_rest_of_a_probe_goes_to_no_other_process() {
     let mut command = shell(&format!("{first}\n{STRICT}"));
     command.arg(&file);
     let name: &str = Box::leak("n".repeat(200_000).into_boxed_str());
-    let profile: &ClientInfo<'_> = Box::leak(Box::new(ClientInfo::new(name, "1")));
-    run(Child::spawn_with(command, profile, hasty()).unwrap(), |client| async move {
+    let info: &ClientInfo<'_> = Box::leak(Box::new(ClientInfo::new(name, "1")));
+    run(Child::spawn_with(command, info, hasty()).unwrap(), |client| async move {
         assert_eq!(client.connect().await.unwrap().revision(), Revision::V2025_06_18);
         client.close().await;
         std::fs::remove_file(&file).unwrap();

@@ -32,7 +32,7 @@ pub(crate) struct Shared<S: 'static> {
     jobs: Mutex<Vec<Job<S>>>,
     /// Late messages have come that no turn has looked for.
     called: AtomicBool,
-    bell: Waker,
+    waker: Waker,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) timer: Box<dyn Timer>,
     clock: Option<Clock>,
@@ -104,7 +104,7 @@ impl<S: Send> Wake for LateBell<S> {
 }
 
 impl<S> Shared<S> {
-    pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>, bell: Waker) -> Self {
+    pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>, waker: Waker) -> Self {
         let engine = Server::growing(options.limits);
         let engine = match options.seal {
             Some(seal) => engine.seal(seal),
@@ -135,7 +135,7 @@ impl<S> Shared<S> {
             jobs: Mutex::default(),
             // The first turn looks for messages.
             called: AtomicBool::new(true),
-            bell,
+            waker,
             keeper: Arc::default(),
             timer: options.timer,
             clock: options.clock,
@@ -323,7 +323,7 @@ impl<S> Inner<S> {
         shared.called.store(false, Ordering::SeqCst);
         if let Some(late) = late {
             late.give(endpoint, service, state);
-            if late.poll_ready(&mut Context::from_waker(&shared.bell)).is_ready() {
+            if late.poll_ready(&mut Context::from_waker(&shared.waker)).is_ready() {
                 // Others get the lock before the rest.
                 shared.called.store(true, Ordering::SeqCst);
             }

@@ -8,5 +8,5 @@ static COUNTING: Counting = Counting;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (asked, run) = (Asked::read(), Run::begin());
-    call_blocking(Child::spawn(asked.command(), asked.profile)?, &asked, run)
+    call_blocking(Child::spawn(asked.command(), asked.info)?, &asked, run)
 }

@@ -8,5 +8,5 @@ static COUNTING: Counting = Counting;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (asked, run) = (Asked::read(), Run::begin());
-    call_blocking(Http::new(&asked.server[0], asked.profile)?, &asked, run)
+    call_blocking(Http::new(&asked.server[0], asked.info)?, &asked, run)
 }

@@ -179,8 +179,8 @@ fn nested_mounts_are_found() {
     let (runtime, address) = serve(app);
     for path in ["/api/mcp", "/mcp"] {
         for revision in Revision::ALL {
-            let profile = PROFILE.revisions(Revisions::NONE.with(revision));
-            let mut client = Client::new(Http::new(&format!("http://{address}{path}"), &profile).unwrap(), Ignore);
+            let info = PROFILE.revisions(Revisions::NONE.with(revision));
+            let mut client = Client::new(Http::new(&format!("http://{address}{path}"), &info).unwrap(), Ignore);
             assert_eq!(client.connect().unwrap().revision(), revision, "{path}");
             assert!(client.request(&Request::call("hello")).unwrap().as_str().contains("hello"));
             client.close();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use mcp_sansio_auth_tests::{Place, World, redirect_of};
+use mcp_sansio_auth_tests::{Role, World, redirect_of};
 
 /// A user's folder, with a browser in it that goes where it is sent.
 struct Home(PathBuf);
@@ -74,7 +74,7 @@ fn a_browser_opens_and_the_tools_are_there() {
     let (code, out, err) = run(&["--trace", "tools", &url]);
     visitor.join().unwrap();
     assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("look") && err.contains(&format!("{}/authorize?", world.origin(Place::Issuer))), "{out}{err}");
+    assert!(out.contains("look") && err.contains(&format!("{}/authorize?", world.origin(Role::Issuer))), "{out}{err}");
     let [file] = &home.tokens()[..] else { panic!("{:?}", home.tokens()) };
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(fs::read_to_string(file).unwrap().contains("access_token"));
@@ -89,10 +89,10 @@ fn a_browser_opens_and_the_tools_are_there() {
             assert!(!(out.clone() + &err + &more + &errors).contains(&secret), "{args:?}");
         }
     }
-    assert_eq!(world.requests(Place::Issuer, "/authorize").len(), 1);
+    assert_eq!(world.requests(Role::Issuer, "/authorize").len(), 1);
     assert!(run(&["logout", &url]).1.starts_with("The login is forgotten"));
     assert!(home.tokens().is_empty());
-    assert_eq!(world.requests(Place::Issuer, "/revoke").len(), 1);
+    assert_eq!(world.requests(Role::Issuer, "/revoke").len(), 1);
     assert!(run(&["logout", &url]).1.starts_with("There was no login"));
     assert_eq!(world.violations(), [""; 0]);
 }
@@ -100,7 +100,7 @@ fn a_browser_opens_and_the_tools_are_there() {
 #[test]
 fn who_the_client_is() {
     let (world, home) = (World::new(), Home::new("client"));
-    world.state().register(Place::Issuer, "me", "hush-hush");
+    world.state().register(Role::Issuer, "me", "hush-hush");
     let visitor = visit(&home.0.join("seen"));
     let browser = format!("{} %s", home.browser());
     let args = ["--client-id", "me", "--client-secret-env", "HUSH", "--scope", "write", "login", &world.url()];
@@ -108,7 +108,7 @@ fn who_the_client_is() {
     visitor.join().unwrap();
     assert!(code == 0 && out.starts_with("You are logged in"), "{out}{err}");
     assert!(!(out + &err).contains("hush-hush"));
-    let asked = world.requests(Place::Issuer, "/authorize");
+    let asked = world.requests(Role::Issuer, "/authorize");
     assert_eq!((asked[0].param("client_id"), asked[0].param("scope").contains("write")), ("me".to_owned(), true));
     let (code, _, err) = text(&home.inspect("", &args).env_remove("HUSH").output().unwrap());
     assert!(code == 2 && err.contains("HUSH"), "{err}");
@@ -130,7 +130,7 @@ fn no_browser_and_refusals() {
     let header = ["--header", "Authorization: Bearer wrong", "tools", &world.url()];
     let (code, _, err) = text(&home.inspect(&browser, &header).output().unwrap());
     assert!(code == 3 && !err.contains("authorize?"), "{err}");
-    world.document(Place::Issuer, "/.well-known/oauth-authorization-server", |_, metadata| {
+    world.document(Role::Issuer, "/.well-known/oauth-authorization-server", |_, metadata| {
         metadata["issuer"] = "https://evil.example".into();
     });
     let other = Home::new("other");
@@ -163,10 +163,10 @@ fn several_processes_refresh_once() {
             let (code, out, err) = text(&child.wait_with_output().unwrap());
             assert!(code == 0 && !err.contains("authorize?"), "{out}{err}");
         }
-        let grants = world.requests(Place::Issuer, "/token");
+        let grants = world.requests(Role::Issuer, "/token");
         let refreshed = grants.iter().filter(|request| request.param("grant_type") == "refresh_token").count();
         assert_eq!((refreshed, grants.len()), (round, round + 1));
     }
-    assert_eq!(world.requests(Place::Issuer, "/authorize").len(), 1);
+    assert_eq!(world.requests(Role::Issuer, "/authorize").len(), 1);
     assert_eq!((home.tokens().len(), world.violations()), (1, vec![]));
 }

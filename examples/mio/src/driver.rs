@@ -31,7 +31,7 @@ pub(crate) fn serve<S>(listener: std::net::TcpListener, setup: HttpSetup<S>, mut
     let mut listener = TcpListener::from_std(listener);
     let poll = mio::Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, mio::Interest::READABLE)?;
-    let waker = Waker::from(Arc::new(Bell(mio::Waker::new(poll.registry(), WOKEN)?)));
+    let waker = Waker::from(Arc::new(PollWaker(mio::Waker::new(poll.registry(), WOKEN)?)));
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
     Driver {
         poll,
@@ -45,9 +45,9 @@ pub(crate) fn serve<S>(listener: std::net::TcpListener, setup: HttpSetup<S>, mut
 }
 
 /// Wakes the loop, from any thread: late messages have come, or the server is stopped.
-struct Bell(mio::Waker);
+struct PollWaker(mio::Waker);
 
-impl Wake for Bell {
+impl Wake for PollWaker {
     fn wake(self: Arc<Self>) {
         // It fails only where the system has no memory for it; the next event wakes the loop then.
         let _ = self.0.wake();

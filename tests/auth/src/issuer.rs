@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::http::form;
-use crate::{Origins, Place, Request, Response, State, escape};
+use crate::{Origins, Request, Response, Role, State, escape};
 
 /// The state of one authorization server.
 #[derive(Default)]
@@ -51,18 +51,18 @@ pub struct Token {
     pub(crate) until: Option<Instant>,
 }
 
-pub(crate) fn answer(state: &mut State, origins: &Origins, place: Place, request: &Request) -> Response {
-    let origin = origins.of(place).to_owned();
-    let mut issuer = state.issuers.remove(&place).unwrap_or_default();
+pub(crate) fn answer(state: &mut State, origins: &Origins, role: Role, request: &Request) -> Response {
+    let origin = origins.of(role).to_owned();
+    let mut issuer = state.issuers.remove(&role).unwrap_or_default();
     let response = match request.path() {
         "/.well-known/oauth-authorization-server" => metadata(&origin),
-        "/register" => register(state, &mut issuer, place, request),
+        "/register" => register(state, &mut issuer, role, request),
         "/authorize" => authorize(state, &mut issuer, &origin, request),
         "/token" => token(state, &mut issuer, &origin, request),
         "/revoke" => revoke(state, &mut issuer, request),
         _ => Response::new(404, "text/plain", "nothing here"),
     };
-    state.issuers.insert(place, issuer);
+    state.issuers.insert(role, issuer);
     response
 }
 
@@ -88,7 +88,7 @@ fn refuse(status: u16, error: &str) -> Response {
     Response::json(status, &json!({"error": error, "error_description": format!("the mock says {error}")}))
 }
 
-fn register(state: &mut State, issuer: &mut Issuer, place: Place, request: &Request) -> Response {
+fn register(state: &mut State, issuer: &mut Issuer, role: Role, request: &Request) -> Response {
     let wish = request.json();
     let uris: Vec<String> = wish["redirect_uris"]
         .as_array()
@@ -102,7 +102,7 @@ fn register(state: &mut State, issuer: &mut Issuer, place: Place, request: &Requ
         state.violation("a registration without application_type");
     }
     issuer.count += 1;
-    let id = format!("client-{place:?}-{}", issuer.count);
+    let id = format!("client-{role:?}-{}", issuer.count);
     let method = wish["token_endpoint_auth_method"].as_str().unwrap_or("client_secret_basic").to_owned();
     issuer.clients.insert(id.clone(), Client { secret: None, method: method.clone(), redirect_uris: uris.clone() });
     Response::json(201, &json!({"client_id": id, "redirect_uris": uris, "token_endpoint_auth_method": method}))
@@ -110,19 +110,19 @@ fn register(state: &mut State, issuer: &mut Issuer, place: Place, request: &Requ
 
 impl State {
     /// Registers a client in advance.
-    pub fn register(&mut self, place: Place, id: &str, secret: &str) {
+    pub fn register(&mut self, role: Role, id: &str, secret: &str) {
         let client = Client {
             secret: Some(secret.to_owned()),
             method: "client_secret_basic".to_owned(),
             redirect_uris: vec!["*".to_owned()],
         };
         self.secrets.push(secret.to_owned());
-        self.issuers.entry(place).or_default().clients.insert(id.to_owned(), client);
+        self.issuers.entry(role).or_default().clients.insert(id.to_owned(), client);
     }
 
     /// Gives each registered client of an authorization server a secret and the way to authenticate with it.
-    pub fn harden(&mut self, place: Place, secret: &str, method: &str) {
-        for client in self.issuers.entry(place).or_default().clients.values_mut() {
+    pub fn harden(&mut self, role: Role, secret: &str, method: &str) {
+        for client in self.issuers.entry(role).or_default().clients.values_mut() {
             (client.secret, client.method) = (Some(secret.to_owned()), method.to_owned());
         }
     }

@@ -1,5 +1,5 @@
 //! A protected MCP server and its authorization servers, in one process, all strict: the MCP server demands a token on
-//! each request, the authorization servers check each parameter, and each place notes what it should never get. A test
+//! each request, the authorization servers check each parameter, and each of them notes what it should never get. A test
 //! changes one answer with [`World::answer`] and looks at the outcome, the requests and the [`violations`](World::violations).
 
 mod client;
@@ -20,7 +20,7 @@ pub use user::{browse, fresh_key, login, redirect_of};
 
 /// A server of the mock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Role {
     /// The MCP server.
     Mcp,
     /// Its authorization server.
@@ -35,7 +35,7 @@ pub enum Place {
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The server.
-    pub place: Place,
+    pub role: Role,
     /// The request.
     pub request: Request,
 }
@@ -44,12 +44,12 @@ type Rule = Box<dyn Fn(&Origins, &Request, &Response) -> Option<Response> + Send
 
 /// The origins of all servers.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(HashMap<Place, String>);
+pub struct Origins(HashMap<Role, String>);
 
 impl Origins {
     /// Returns the origin of a server.
-    pub fn of(&self, place: Place) -> &str {
-        &self.0[&place]
+    pub fn of(&self, role: Role) -> &str {
+        &self.0[&role]
     }
 }
 
@@ -58,8 +58,8 @@ impl Origins {
 pub struct State {
     seen: Vec<Seen>,
     violations: Vec<String>,
-    rules: Vec<(Place, Rule)>,
-    issuers: HashMap<Place, issuer::Issuer>,
+    rules: Vec<(Role, Rule)>,
+    issuers: HashMap<Role, issuer::Issuer>,
     /// Secrets that must never be in a URL: tokens, verifiers, client secrets.
     secrets: Vec<String>,
     /// Values that must be new each time: states, challenges, proof ids.
@@ -69,7 +69,7 @@ pub struct State {
     /// Scopes that tools demand besides.
     pub tool_scopes: HashMap<String, String>,
     /// The authorization server that the protected resource metadata names.
-    pub named_issuer: Option<Place>,
+    pub named_issuer: Option<Role>,
     /// The nonce that the MCP server demands in proofs; empty for none.
     pub nonce: String,
     /// The MCP server takes only bound tokens.
@@ -92,27 +92,27 @@ impl World {
         let state = Arc::new(Mutex::new(State { base_scope: "read".to_owned(), ..State::default() }));
         let mut origins = Origins::default();
         let mut listeners = Vec::new();
-        for place in [Place::Mcp, Place::Issuer, Place::Other, Place::Stranger] {
+        for role in [Role::Mcp, Role::Issuer, Role::Other, Role::Stranger] {
             let (listener, origin) = http::listen();
-            listeners.push((place, listener));
-            origins.0.insert(place, origin);
+            listeners.push((role, listener));
+            origins.0.insert(role, origin);
         }
         let world = World { state, origins };
-        for (place, listener) in listeners {
+        for (role, listener) in listeners {
             let world = world.clone();
-            http::serve(listener, move |request| world.handle(place, request));
+            http::serve(listener, move |request| world.handle(role, request));
         }
         world
     }
 
     /// Returns the URL of the MCP server.
     pub fn url(&self) -> String {
-        format!("{}/mcp", self.origins.of(Place::Mcp))
+        format!("{}/mcp", self.origins.of(Role::Mcp))
     }
 
     /// Returns the origin of a server; for authorization servers it is the issuer.
-    pub fn origin(&self, place: Place) -> &str {
-        self.origins.of(place)
+    pub fn origin(&self, role: Role) -> &str {
+        self.origins.of(role)
     }
 
     /// Returns what the servers know.
@@ -123,16 +123,16 @@ impl World {
     /// Lets `rule` replace answers of a server: it gets the answer that the server would give.
     pub fn answer(
         &self,
-        place: Place,
+        role: Role,
         rule: impl Fn(&Origins, &Request, &Response) -> Option<Response> + Send + 'static,
     ) {
-        self.state().rules.push((place, Box::new(rule)));
+        self.state().rules.push((role, Box::new(rule)));
     }
 
     /// Lets `change` change the JSON object that a server answers at a path.
-    pub fn document(&self, place: Place, path: &str, change: impl Fn(&Origins, &mut Value) + Send + 'static) {
+    pub fn document(&self, role: Role, path: &str, change: impl Fn(&Origins, &mut Value) + Send + 'static) {
         let path = path.to_owned();
-        self.answer(place, move |origins, request, response| {
+        self.answer(role, move |origins, request, response| {
             if request.path() != path || !(200..300).contains(&response.status) {
                 return None;
             }
@@ -148,15 +148,15 @@ impl World {
     }
 
     /// Returns the requests that a server got at a path.
-    pub fn requests(&self, place: Place, path: &str) -> Vec<Request> {
+    pub fn requests(&self, role: Role, path: &str) -> Vec<Request> {
         let state = self.state();
-        let of = |seen: &&Seen| seen.place == place && seen.request.path() == path;
+        let of = |seen: &&Seen| seen.role == role && seen.request.path() == path;
         state.seen.iter().filter(of).map(|seen| seen.request.clone()).collect()
     }
 
-    /// Returns all requests so far, as `Place METHOD path`.
+    /// Returns all requests so far, as `Role METHOD path`.
     pub fn story(&self) -> Vec<String> {
-        let line = |seen: &Seen| format!("{:?} {} {}", seen.place, seen.request.method, seen.request.path());
+        let line = |seen: &Seen| format!("{:?} {} {}", seen.role, seen.request.method, seen.request.path());
         self.state().seen.iter().map(line).collect()
     }
 
@@ -182,39 +182,39 @@ impl World {
         self.state().secrets.clone()
     }
 
-    fn handle(&self, place: Place, request: &Request) -> Response {
+    fn handle(&self, role: Role, request: &Request) -> Response {
         let mut state = self.state();
-        state.seen.push(Seen { place, request: request.clone() });
-        self.watch(&mut state, place, request);
-        let response = match place {
-            Place::Mcp => resource::answer(&mut state, &self.origins, request),
-            Place::Issuer | Place::Other => issuer::answer(&mut state, &self.origins, place, request),
-            Place::Stranger => Response::new(200, "text/plain", "hello"),
+        state.seen.push(Seen { role, request: request.clone() });
+        self.watch(&mut state, role, request);
+        let response = match role {
+            Role::Mcp => resource::answer(&mut state, &self.origins, request),
+            Role::Issuer | Role::Other => issuer::answer(&mut state, &self.origins, role, request),
+            Role::Stranger => Response::new(200, "text/plain", "hello"),
         };
         let rules = std::mem::take(&mut state.rules);
-        let of_place = rules.iter().filter(|(at, _)| *at == place);
-        let changed = of_place.filter_map(|(_, rule)| rule(&self.origins, request, &response)).next_back();
+        let of_role = rules.iter().filter(|(at, _)| *at == role);
+        let changed = of_role.filter_map(|(_, rule)| rule(&self.origins, request, &response)).next_back();
         state.rules = rules;
         changed.unwrap_or(response)
     }
 
     /// Notes what no server must get.
-    fn watch(&self, state: &mut State, place: Place, request: &Request) {
+    fn watch(&self, state: &mut State, role: Role, request: &Request) {
         let credentials = request.headers("authorization").count() + request.headers("dpop").count();
         let is_token_request = request.path() == "/token";
-        let is_mcp = place == Place::Mcp && request.path() == "/mcp";
+        let is_mcp = role == Role::Mcp && request.path() == "/mcp";
         if credentials > 0 && !is_mcp && !is_token_request {
-            state.violations.push(format!("credentials went to {place:?} {}", request.path()));
+            state.violations.push(format!("credentials went to {role:?} {}", request.path()));
         }
         let text = format!("{} {}", request.target, request.headers("referer").collect::<String>());
         // A code goes through the browser, in a URL.
         if state.secrets.iter().any(|secret| text.contains(secret.as_str())) {
-            state.violations.push(format!("a secret is in the URL {place:?} {}", request.path()));
+            state.violations.push(format!("a secret is in the URL {role:?} {}", request.path()));
         }
         let tokens = state.issuers.values().flat_map(|issuer| issuer.tokens.keys());
         let all = format!("{:?} {}", request, String::from_utf8_lossy(&request.body));
-        if place != Place::Mcp && tokens.into_iter().any(|token| all.contains(token.as_str())) {
-            state.violations.push(format!("an access token went to {place:?} {}", request.path()));
+        if role != Role::Mcp && tokens.into_iter().any(|token| all.contains(token.as_str())) {
+            state.violations.push(format!("an access token went to {role:?} {}", request.path()));
         }
     }
 }

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::{Origins, Place, Request, Response, State, issuer};
+use crate::{Origins, Request, Response, Role, State, issuer};
 
-/// The place of the protected resource metadata.
+/// The role of the protected resource metadata.
 const METADATA: &str = "/.well-known/oauth-protected-resource/mcp";
 
 pub(crate) fn answer(state: &mut State, origins: &Origins, request: &Request) -> Response {
     if request.path() == METADATA {
-        let issuer = origins.of(state.named_issuer.unwrap_or(Place::Issuer));
+        let issuer = origins.of(state.named_issuer.unwrap_or(Role::Issuer));
         return Response::json(
             200,
             &json!({
-                "resource": format!("{}/mcp", origins.of(Place::Mcp)),
+                "resource": format!("{}/mcp", origins.of(Role::Mcp)),
                 "authorization_servers": [issuer],
                 "scopes_supported": ["read", "write"],
                 "bearer_methods_supported": ["header"],
@@ -34,7 +34,7 @@ pub(crate) fn answer(state: &mut State, origins: &Origins, request: &Request) ->
 /// Checks the token.
 fn authorize(state: &mut State, origins: &Origins, request: &Request) -> Result<(), Response> {
     let scheme = if state.demands_dpop { "DPoP" } else { "Bearer" };
-    let metadata = format!("resource_metadata=\"{}{METADATA}\"", origins.of(Place::Mcp));
+    let metadata = format!("resource_metadata=\"{}{METADATA}\"", origins.of(Role::Mcp));
     let refuse = |status, more: &str| {
         Response::json(status, &json!({"error": "refused"}))
             .with("WWW-Authenticate", &format!("{scheme} {more}{}{metadata}", if more.is_empty() { "" } else { ", " }))
@@ -51,7 +51,7 @@ fn authorize(state: &mut State, origins: &Origins, request: &Request) -> Result<
     let Some(found) = found.filter(|found| found.until.is_none_or(|until| until > Instant::now())) else {
         return Err(refuse(401, &wrong));
     };
-    if found.resource != format!("{}/mcp", origins.of(Place::Mcp)) {
+    if found.resource != format!("{}/mcp", origins.of(Role::Mcp)) {
         state.violation("a token of another resource");
         return Err(refuse(401, &wrong));
     }
@@ -60,7 +60,7 @@ fn authorize(state: &mut State, origins: &Origins, request: &Request) -> Result<
         return Err(refuse(401, &wrong));
     }
     if let Some(jkt) = &found.jkt {
-        let url = format!("{}{}", origins.of(Place::Mcp), request.path());
+        let url = format!("{}{}", origins.of(Role::Mcp), request.path());
         let proof = issuer::proof(state, request, &url, Some(token))?;
         if proof.jkt != *jkt {
             state.violation("a proof with another key");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::revision::Revision;
-use mcp_sansio_auth_tests::{Kept, Place, Response, World, browse, escape, fresh_key, login, redirect_of};
+use mcp_sansio_auth_tests::{Kept, Response, Role, World, browse, escape, fresh_key, login, redirect_of};
 use mcp_sansio_blocking::client::auth::RegisteredClient;
 use mcp_sansio_blocking::client::{
     AuthorizationOptions, Client, ClientError, Http, HttpOptions, Ignore, TokenFile, TokenStore,
@@ -43,8 +43,8 @@ fn refusal(world: &World, options: AuthorizationOptions) -> String {
     list(&mut client(world, options)).unwrap_err()
 }
 
-fn count(world: &World, place: Place, path: &str) -> usize {
-    world.requests(place, path).len()
+fn count(world: &World, role: Role, path: &str) -> usize {
+    world.requests(role, path).len()
 }
 
 /// Nothing went where it must not go.
@@ -62,12 +62,12 @@ fn each_request_has_the_token() {
         client.turn(Duration::from_millis(200)).unwrap();
         call(&mut client, "look").unwrap();
         client.close();
-        let all = world.requests(Place::Mcp, "/mcp");
+        let all = world.requests(Role::Mcp, "/mcp");
         let without = all.iter().filter(|request| request.header("authorization").is_empty()).count();
         assert_eq!(without, 1, "{revision:?}: only the first: {:?}", world.story());
         let has = |method: &str| all.iter().any(|request| request.method == method);
         assert_eq!((has("GET"), has("DELETE")), (!revision.is_modern(), !revision.is_modern()), "{:?}", world.story());
-        assert_eq!(count(&world, Place::Issuer, "/authorize"), 1);
+        assert_eq!(count(&world, Role::Issuer, "/authorize"), 1);
         is_clean(&world);
     }
 }
@@ -83,7 +83,7 @@ fn the_next_start_does_not_ask_again() {
     world.expire_tokens();
     world.revoke_refresh();
     list(&mut client(&world, login().tokens(kept))).unwrap();
-    assert_eq!((count(&world, Place::Issuer, "/authorize"), count(&world, Place::Issuer, "/register")), (2, 1));
+    assert_eq!((count(&world, Role::Issuer, "/authorize"), count(&world, Role::Issuer, "/register")), (2, 1));
     is_clean(&world);
 }
 
@@ -93,11 +93,11 @@ fn tokens_stay_on_the_origin() {
     let world = World::new();
     let mut client = client(&world, login());
     list(&mut client).unwrap();
-    world.answer(Place::Mcp, |origins, request, _| {
-        (request.path() == "/mcp").then(|| Response::redirect(307, &format!("{}/mcp", origins.of(Place::Stranger))))
+    world.answer(Role::Mcp, |origins, request, _| {
+        (request.path() == "/mcp").then(|| Response::redirect(307, &format!("{}/mcp", origins.of(Role::Stranger))))
     });
     list(&mut client).unwrap_err();
-    assert_eq!(count(&world, Place::Stranger, "/mcp"), 0);
+    assert_eq!(count(&world, Role::Stranger, "/mcp"), 0);
     is_clean(&world);
 }
 
@@ -105,8 +105,8 @@ fn tokens_stay_on_the_origin() {
 #[test]
 fn secrets_are_not_shown() {
     let (world, kept) = (World::new(), Kept::default());
-    world.state().register(Place::Issuer, "me", "hush-hush");
-    let me = RegisteredClient::new("me").secret("hush-hush").issuer(world.origin(Place::Issuer));
+    world.state().register(Role::Issuer, "me", "hush-hush");
+    let me = RegisteredClient::new("me").secret("hush-hush").issuer(world.origin(Role::Issuer));
     let options = login().tokens(kept).config(|config| config.registered(me));
     let mut shown = format!("{options:?}");
     let http = Http::new(&world.url(), &PROFILE).unwrap().authorization(options).unwrap();
@@ -118,7 +118,7 @@ fn secrets_are_not_shown() {
     list(&mut client).unwrap();
     shown += &format!("{client:?}");
     shown += &format!("{:?}", client.transport());
-    world.answer(Place::Mcp, |_, _, _| Some(Response::new(401, "text/plain", "")));
+    world.answer(Role::Mcp, |_, _, _| Some(Response::new(401, "text/plain", "")));
     shown += &list(&mut client).unwrap_err();
     shown += &traced.lock().unwrap();
     assert!(world.secrets().len() >= 3 && shown.contains("tools/list"));
@@ -153,13 +153,13 @@ fn only_the_redirect_of_the_flow_counts() {
     });
     let mut client = client(&world, options);
     list(&mut client).unwrap();
-    assert_eq!(count(&world, Place::Issuer, "/token"), 1);
+    assert_eq!(count(&world, Role::Issuer, "/token"), 1);
     is_clean(&world);
 }
 
 /// Changes the redirect of the login page.
 fn with_redirect(world: &World, change: impl Fn(&str) -> String + Send + 'static) {
-    world.answer(Place::Issuer, move |_, request, response| {
+    world.answer(Role::Issuer, move |_, request, response| {
         let location = response.headers.iter().find(|(name, _)| name == "Location").map(|(_, value)| value.clone())?;
         (request.path() == "/authorize").then(|| Response::redirect(302, &change(&location)))
     });
@@ -189,7 +189,7 @@ fn iss_is_compared_before_anything_is_believed() {
         with_redirect(&world, change);
         let why = refusal(&world, login());
         assert!(why.contains("another authorization server") && !why.contains("bank"), "{part}: {why}");
-        assert_eq!(count(&world, Place::Issuer, "/token"), 0, "{part}");
+        assert_eq!(count(&world, Role::Issuer, "/token"), 0, "{part}");
         // The client is of use afterwards.
         world.relent();
         list(&mut client(&world, login())).unwrap();
@@ -219,21 +219,21 @@ fn documents_must_fit() {
     type Change = fn(&World);
     let cases: [(Change, &str); 8] = [
         (
-            |world| world.document(Place::Mcp, PRM, |_, prm| prm["resource"] = json!("https://evil.example/mcp")),
+            |world| world.document(Role::Mcp, PRM, |_, prm| prm["resource"] = json!("https://evil.example/mcp")),
             "resource",
         ),
-        (|world| world.document(Place::Issuer, ASM, |_, asm| asm["issuer"] = json!("https://evil.example")), "issuer"),
+        (|world| world.document(Role::Issuer, ASM, |_, asm| asm["issuer"] = json!("https://evil.example")), "issuer"),
         (
             |world| {
-                world.document(Place::Issuer, ASM, |origins, asm| {
-                    asm["issuer"] = json!(format!("{}/", origins.of(Place::Issuer)))
+                world.document(Role::Issuer, ASM, |origins, asm| {
+                    asm["issuer"] = json!(format!("{}/", origins.of(Role::Issuer)))
                 })
             },
             "issuer",
         ),
         (
             |world| {
-                world.document(Place::Issuer, ASM, |_, asm| {
+                world.document(Role::Issuer, ASM, |_, asm| {
                     drop(asm.as_object_mut().unwrap().remove("code_challenge_methods_supported"))
                 })
             },
@@ -241,26 +241,25 @@ fn documents_must_fit() {
         ),
         (
             |world| {
-                world.document(Place::Issuer, ASM, |_, asm| asm["code_challenge_methods_supported"] = json!(["plain"]))
+                world.document(Role::Issuer, ASM, |_, asm| asm["code_challenge_methods_supported"] = json!(["plain"]))
             },
             "PKCE",
         ),
         (
             |world| {
-                world.document(Place::Issuer, ASM, |_, asm| asm["token_endpoint"] = json!("http://evil.example/token"))
+                world.document(Role::Issuer, ASM, |_, asm| asm["token_endpoint"] = json!("http://evil.example/token"))
             },
             "token_endpoint",
         ),
         (
             |world| {
-                world
-                    .document(Place::Issuer, ASM, |_, asm| asm["authorization_endpoint"] = json!("javascript:alert(1)"))
+                world.document(Role::Issuer, ASM, |_, asm| asm["authorization_endpoint"] = json!("javascript:alert(1)"))
             },
             "authorization_endpoint",
         ),
         (
             |world| {
-                world.document(Place::Issuer, ASM, |_, asm| asm["authorization_endpoint"] = json!("file:///etc/passwd"))
+                world.document(Role::Issuer, ASM, |_, asm| asm["authorization_endpoint"] = json!("file:///etc/passwd"))
             },
             "authorization_endpoint",
         ),
@@ -270,7 +269,7 @@ fn documents_must_fit() {
         change(&world);
         let why = refusal(&world, login());
         assert!(why.contains(part), "{number}: {why}");
-        let asked = count(&world, Place::Issuer, "/authorize") + count(&world, Place::Issuer, "/token");
+        let asked = count(&world, Role::Issuer, "/authorize") + count(&world, Role::Issuer, "/token");
         assert_eq!(asked, 0, "{number}: {:?}", world.story());
         world.relent();
         list(&mut client(&world, login())).unwrap();
@@ -299,12 +298,12 @@ fn resources_are_compared_by_segments() {
     ];
     for (resource, is_good) in cases {
         let world = World::new();
-        let resource = resource(world.origin(Place::Mcp));
+        let resource = resource(world.origin(Role::Mcp));
         let named = resource.clone();
-        world.document(Place::Mcp, PRM, move |_, prm| prm["resource"] = json!(named));
+        world.document(Role::Mcp, PRM, move |_, prm| prm["resource"] = json!(named));
         let mut client = client(&world, login());
         let done = list(&mut client);
-        let asked = world.requests(Place::Issuer, "/authorize");
+        let asked = world.requests(Role::Issuer, "/authorize");
         assert_eq!(asked.len(), usize::from(is_good), "{resource}: {done:?}");
         // It is sent as it was written.
         assert!(asked.iter().all(|request| request.param("resource") == resource), "{resource}");
@@ -322,14 +321,14 @@ fn challenges_of_all_forms() {
         "",
     ] {
         let world = World::new();
-        world.answer(Place::Mcp, move |origins, _, response| {
+        world.answer(Role::Mcp, move |origins, _, response| {
             let is_refused = response.headers.iter().any(|(name, _)| name == "WWW-Authenticate");
-            let challenge = challenge.replace("URL", &format!("{}{PRM}", origins.of(Place::Mcp)));
+            let challenge = challenge.replace("URL", &format!("{}{PRM}", origins.of(Role::Mcp)));
             let bare = response.clone().without("WWW-Authenticate");
             is_refused.then(|| if challenge.is_empty() { bare } else { bare.with("WWW-Authenticate", &challenge) })
         });
         list(&mut client(&world, login())).unwrap_or_else(|why| panic!("{challenge}: {why}"));
-        let asked = world.requests(Place::Issuer, "/authorize");
+        let asked = world.requests(Role::Issuer, "/authorize");
         assert!(asked[0].param("scope").split(' ').any(|scope| scope == "read"), "{challenge}");
         is_clean(&world);
     }
@@ -342,10 +341,10 @@ fn several_authorization_servers() {
     list(&mut client(&world, login().tokens(kept.clone()))).unwrap();
     world.expire_tokens();
     world.revoke_refresh();
-    world.document(Place::Mcp, PRM, |origins, prm| {
-        prm["authorization_servers"] = json!([origins.of(Place::Other), origins.of(Place::Issuer)]);
+    world.document(Role::Mcp, PRM, |origins, prm| {
+        prm["authorization_servers"] = json!([origins.of(Role::Other), origins.of(Role::Issuer)]);
     });
-    let asked = |world: &World| [Place::Issuer, Place::Other].map(|place| count(world, place, "/authorize"));
+    let asked = |world: &World| [Role::Issuer, Role::Other].map(|role| count(world, role, "/authorize"));
     list(&mut client(&world, login())).unwrap();
     assert_eq!(asked(&world), [1, 1], "nobody knows this client");
     list(&mut client(&world, login().tokens(kept))).unwrap();
@@ -357,7 +356,7 @@ fn several_authorization_servers() {
 #[test]
 fn challenges_in_several_headers() {
     let world = World::new();
-    world.answer(Place::Mcp, |_, _, response| {
+    world.answer(Role::Mcp, |_, _, response| {
         (response.status == 401).then(|| {
             let mut changed = response.clone();
             changed.headers.insert(0, ("WWW-Authenticate".to_owned(), "Basic realm=\"x\"".to_owned()));
@@ -371,27 +370,27 @@ fn challenges_in_several_headers() {
 #[test]
 fn a_good_token_that_is_refused_makes_no_loop() {
     let world = World::new();
-    world.answer(Place::Mcp, |origins, request, response| {
+    world.answer(Role::Mcp, |origins, request, response| {
         let good = request.path() == "/mcp" && response.status == 200;
         let metadata = format!(
             "Bearer error=\"invalid_token\", error_description=\"it is for another server\", resource_metadata=\"{}{PRM}\"",
-            origins.of(Place::Mcp)
+            origins.of(Role::Mcp)
         );
         good.then(|| Response::new(401, "text/plain", "").with("WWW-Authenticate", &metadata))
     });
     let why = refusal(&world, login());
     assert!(why.contains("refuses a new token (it is for another server)"), "{why}");
-    assert!(count(&world, Place::Issuer, "/authorize") <= 2, "{:?}", world.story());
+    assert!(count(&world, Role::Issuer, "/authorize") <= 2, "{:?}", world.story());
     // 403 without a reason is no demand for other scopes.
     world.relent();
-    world.answer(Place::Mcp, |_, request, response| {
+    world.answer(Role::Mcp, |_, request, response| {
         let good = request.path() == "/mcp" && response.status == 200;
         good.then(|| Response::new(403, "text/plain", "").with("WWW-Authenticate", "Bearer"))
     });
-    let before = count(&world, Place::Issuer, "/authorize");
+    let before = count(&world, Role::Issuer, "/authorize");
     let why = refusal(&world, login());
     assert!(!why.is_empty());
-    assert_eq!(count(&world, Place::Issuer, "/authorize"), before + 1);
+    assert_eq!(count(&world, Role::Issuer, "/authorize"), before + 1);
 }
 
 #[test]
@@ -403,10 +402,10 @@ fn expired_tokens_are_refreshed() {
         world.expire_tokens();
     }
     let grants = |world: &World| -> Vec<String> {
-        world.requests(Place::Issuer, "/token").iter().map(|request| request.param("grant_type")).collect()
+        world.requests(Role::Issuer, "/token").iter().map(|request| request.param("grant_type")).collect()
     };
     assert_eq!(grants(&world), ["authorization_code", "refresh_token", "refresh_token"]);
-    assert!(world.requests(Place::Issuer, "/token").iter().all(|request| !request.param("resource").is_empty()));
+    assert!(world.requests(Role::Issuer, "/token").iter().all(|request| !request.param("resource").is_empty()));
     // The refresh token was taken back: a person logs in again.
     world.revoke_refresh();
     list(&mut client).unwrap();
@@ -458,7 +457,7 @@ fn clients_with_one_file_refresh_once() {
         }
     });
     let grants =
-        world.requests(Place::Issuer, "/token").iter().map(|request| request.param("grant_type")).collect::<Vec<_>>();
+        world.requests(Role::Issuer, "/token").iter().map(|request| request.param("grant_type")).collect::<Vec<_>>();
     assert_eq!(grants, ["authorization_code", "refresh_token"], "{:?}", world.story());
     is_clean(&world);
     std::fs::remove_dir_all(folder).unwrap();
@@ -467,21 +466,21 @@ fn clients_with_one_file_refresh_once() {
 #[test]
 fn tokens_that_end_soon_are_refreshed_before() {
     let world = World::new();
-    world.document(Place::Issuer, "/token", |_, token| token["expires_in"] = json!(2));
+    world.document(Role::Issuer, "/token", |_, token| token["expires_in"] = json!(2));
     let mut client = client(&world, login());
     list(&mut client).unwrap();
     std::thread::sleep(Duration::from_millis(1_200));
     let refused = |world: &World| {
-        world.requests(Place::Mcp, "/mcp").iter().filter(|request| request.header("authorization").is_empty()).count()
+        world.requests(Role::Mcp, "/mcp").iter().filter(|request| request.header("authorization").is_empty()).count()
     };
     list(&mut client).unwrap();
     assert_eq!(refused(&world), 1);
-    let token = world.requests(Place::Issuer, "/token");
+    let token = world.requests(Role::Issuer, "/token");
     assert!(token.iter().any(|request| request.param("grant_type") == "refresh_token"), "{:?}", world.story());
     is_clean(&world);
 }
 
-/// A place for tokens that takes its time.
+/// A role for tokens that takes its time.
 struct Slow(Kept);
 
 impl TokenStore for Slow {
@@ -499,7 +498,7 @@ impl TokenStore for Slow {
 fn a_client_that_is_closed_keeps_tokens_under_way() {
     use mcp_sansio_smol::client::{Client, Http, Ignore};
     let (world, kept) = (World::new(), Kept::default());
-    world.document(Place::Issuer, "/token", |_, token| token["expires_in"] = json!(2));
+    world.document(Role::Issuer, "/token", |_, token| token["expires_in"] = json!(2));
     list(&mut client(&world, login().tokens(kept.clone()))).unwrap();
     world.relent();
     std::thread::sleep(Duration::from_millis(1_200));
@@ -517,7 +516,7 @@ fn a_client_that_is_closed_keeps_tokens_under_way() {
     // The refresh token of before is of no use now.
     world.expire_tokens();
     list(&mut client(&world, login().tokens(kept))).unwrap();
-    assert_eq!(count(&world, Place::Issuer, "/authorize"), 1, "{:?}", world.story());
+    assert_eq!(count(&world, Role::Issuer, "/authorize"), 1, "{:?}", world.story());
     is_clean(&world);
 }
 
@@ -534,7 +533,7 @@ fn more_scopes_are_asked_for_by_operation() {
     call(&mut client, "admin").unwrap();
     call(&mut client, "look").unwrap();
     let mut scopes: Vec<Vec<String>> = Vec::new();
-    for request in world.requests(Place::Issuer, "/authorize") {
+    for request in world.requests(Role::Issuer, "/authorize") {
         let mut asked: Vec<_> = request.param("scope").split(' ').map(str::to_owned).collect();
         asked.sort();
         scopes.push(asked);
@@ -549,7 +548,7 @@ fn more_scopes_are_asked_for_by_operation() {
     world.expire_tokens();
     list(&mut client).unwrap();
     call(&mut client, "write").unwrap();
-    let asked = world.requests(Place::Issuer, "/authorize");
+    let asked = world.requests(Role::Issuer, "/authorize");
     assert_eq!(asked.len(), 2, "{:?}", world.story());
     assert_eq!(asked[1].param("scope"), "read write");
     is_clean(&world);
@@ -560,16 +559,16 @@ fn more_scopes_are_asked_for_by_operation() {
 fn scopes_that_are_never_enough_end() {
     let world = World::new();
     world.state().tool_scopes.insert("write".to_owned(), "write".to_owned());
-    world.answer(Place::Issuer, |_, request, response| {
+    world.answer(Role::Issuer, |_, request, response| {
         // The authorization server always grants less.
         (request.path() == "/authorize").then(|| response.clone())
     });
-    world.document(Place::Issuer, "/token", |_, token| token["scope"] = json!("read"));
-    world.answer(Place::Mcp, |origins, request, _| {
+    world.document(Role::Issuer, "/token", |_, token| token["scope"] = json!("read"));
+    world.answer(Role::Mcp, |origins, request, _| {
         let body = request.json();
         let challenge = format!(
             "Bearer error=\"insufficient_scope\", scope=\"write\", resource_metadata=\"{}{PRM}\"",
-            origins.of(Place::Mcp)
+            origins.of(Role::Mcp)
         );
         let is_call = body["method"] == "tools/call" && !request.header("authorization").is_empty();
         is_call.then(|| Response::new(403, "text/plain", "").with("WWW-Authenticate", &challenge))
@@ -577,7 +576,7 @@ fn scopes_that_are_never_enough_end() {
     let mut client = client(&world, login());
     list(&mut client).unwrap();
     call(&mut client, "write").unwrap_err();
-    assert!(count(&world, Place::Issuer, "/authorize") <= 3, "{:?}", world.story());
+    assert!(count(&world, Role::Issuer, "/authorize") <= 3, "{:?}", world.story());
     // Other operations go on.
     list(&mut client).unwrap();
     is_clean(&world);
@@ -591,11 +590,11 @@ fn credentials_belong_to_one_issuer() {
     list(&mut client).unwrap();
     world.expire_tokens();
     world.revoke_refresh();
-    world.state().named_issuer = Some(Place::Other);
+    world.state().named_issuer = Some(Role::Other);
     list(&mut client).unwrap();
-    assert_eq!(count(&world, Place::Other, "/register"), 1, "{:?}", world.story());
+    assert_eq!(count(&world, Role::Other, "/register"), 1, "{:?}", world.story());
     let ids: Vec<_> =
-        world.requests(Place::Other, "/authorize").iter().map(|request| request.param("client_id")).collect();
+        world.requests(Role::Other, "/authorize").iter().map(|request| request.param("client_id")).collect();
     assert_eq!(ids, ["client-Other-1"]);
     // And back, after a restart.
     world.expire_tokens();
@@ -609,17 +608,17 @@ fn credentials_belong_to_one_issuer() {
 #[test]
 fn registered_clients_stay_with_their_issuer() {
     let world = World::new();
-    world.state().register(Place::Issuer, "me", "hush-hush");
+    world.state().register(Role::Issuer, "me", "hush-hush");
     let me = || {
-        let me = RegisteredClient::new("me").secret("hush-hush").issuer(world.origin(Place::Issuer));
+        let me = RegisteredClient::new("me").secret("hush-hush").issuer(world.origin(Role::Issuer));
         login().config(|config| config.registered(me))
     };
     list(&mut client(&world, me())).unwrap();
-    assert_eq!(count(&world, Place::Issuer, "/register"), 0);
-    world.state().named_issuer = Some(Place::Other);
+    assert_eq!(count(&world, Role::Issuer, "/register"), 0);
+    world.state().named_issuer = Some(Role::Other);
     let why = refusal(&world, me());
     assert!(why.contains("registered at another authorization server"), "{why}");
-    assert_eq!(count(&world, Place::Other, "/token") + count(&world, Place::Other, "/authorize"), 0);
+    assert_eq!(count(&world, Role::Other, "/token") + count(&world, Role::Other, "/authorize"), 0);
     is_clean(&world);
 }
 
@@ -627,25 +626,25 @@ fn registered_clients_stay_with_their_issuer() {
 #[test]
 fn registrations_may_be_refused_or_changed() {
     let world = World::new();
-    world.answer(Place::Issuer, |_, request, _| {
+    world.answer(Role::Issuer, |_, request, _| {
         let error = json!({"error": "invalid_client_metadata", "error_description": "no strangers"});
         (request.path() == "/register").then(|| Response::json(400, &error))
     });
     let why = refusal(&world, login());
     assert!(why.contains("no strangers"), "{why}");
-    assert_eq!(count(&world, Place::Issuer, "/authorize"), 0);
+    assert_eq!(count(&world, Role::Issuer, "/authorize"), 0);
     // The answer has another method than the request, and a secret: both count.
     for method in ["client_secret_basic", "client_secret_post"] {
         let world = World::new();
         let answered = world.clone();
-        world.document(Place::Issuer, "/register", move |_, client| {
+        world.document(Role::Issuer, "/register", move |_, client| {
             client["client_secret"] = json!("hush hush:+");
             client["token_endpoint_auth_method"] = json!(method);
             client["client_secret_expires_at"] = json!(0);
         });
         let hardened = answered.clone();
         let options = login().visit(move |url| {
-            hardened.state().harden(Place::Issuer, "hush hush:+", method);
+            hardened.state().harden(Role::Issuer, "hush hush:+", method);
             browse(url);
         });
         list(&mut client(&world, options)).unwrap();
@@ -682,15 +681,14 @@ fn proofs_of_possession() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let world = World::new();
         world.state().demands_dpop = true;
-        world.document(Place::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
+        world.document(Role::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
         let mut client = connected(&world, login().dpop_key(fresh_key()), revision).unwrap();
         list(&mut client).unwrap();
         world.state().nonce = "first".to_owned();
         call(&mut client, "look").unwrap();
         // A nonce of a good answer is used at once.
-        let posts = |world: &World| {
-            world.requests(Place::Mcp, "/mcp").iter().filter(|request| request.method == "POST").count()
-        };
+        let posts =
+            |world: &World| world.requests(Role::Mcp, "/mcp").iter().filter(|request| request.method == "POST").count();
         let before = posts(&world);
         list(&mut client).unwrap();
         world.state().nonce = "second".to_owned();
@@ -712,7 +710,7 @@ fn a_nonce_is_demanded_after_a_login_and_after_a_step_up() {
     let world = World::new();
     world.state().demands_dpop = true;
     world.state().tool_scopes.insert("write".to_owned(), "write".to_owned());
-    world.document(Place::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
+    world.document(Role::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
     let (state, visits) = (world.clone(), AtomicU32::new(0));
     let visit = move |url: &str| {
         state.state().nonce = format!("nonce-{}", visits.fetch_add(1, Ordering::Relaxed));
@@ -721,7 +719,7 @@ fn a_nonce_is_demanded_after_a_login_and_after_a_step_up() {
     let options = login().visit(visit).dpop_key(fresh_key());
     // The first message is challenged four times.
     call(&mut client(&world, options), "write").unwrap();
-    assert_eq!(count(&world, Place::Mcp, "/mcp"), 5, "{:?}", world.story());
+    assert_eq!(count(&world, Role::Mcp, "/mcp"), 5, "{:?}", world.story());
     is_clean(&world);
 }
 
@@ -729,10 +727,10 @@ fn a_nonce_is_demanded_after_a_login_and_after_a_step_up() {
 fn token_types_that_were_not_asked_for() {
     for kind in ["mac", "N_A", "DPoP"] {
         let world = World::new();
-        world.document(Place::Issuer, "/token", move |_, token| token["token_type"] = json!(kind));
+        world.document(Role::Issuer, "/token", move |_, token| token["token_type"] = json!(kind));
         let why = refusal(&world, login());
         assert!(why.contains("type"), "{kind}: {why}");
-        assert_eq!(count(&world, Place::Mcp, "/mcp"), 1, "{kind}");
+        assert_eq!(count(&world, Role::Mcp, "/mcp"), 1, "{kind}");
     }
 }
 
@@ -741,14 +739,14 @@ fn token_types_that_were_not_asked_for() {
 fn tokens_cannot_add_headers() {
     for token in ["a\r\nHost: evil", "a b", "", "é"] {
         let world = World::new();
-        world.document(Place::Issuer, "/token", move |_, body| body["access_token"] = json!(token));
+        world.document(Role::Issuer, "/token", move |_, body| body["access_token"] = json!(token));
         let why = refusal(&world, login());
         assert!(!why.is_empty());
-        assert_eq!(count(&world, Place::Mcp, "/mcp"), 1, "{token:?}");
+        assert_eq!(count(&world, Role::Mcp, "/mcp"), 1, "{token:?}");
     }
     // The scope of a challenge goes into a URL, escaped.
     let world = World::new();
-    world.answer(Place::Mcp, |_, _, response| {
+    world.answer(Role::Mcp, |_, _, response| {
         (response.status == 401).then(|| {
             response.clone().without("WWW-Authenticate").with("WWW-Authenticate", "Bearer scope=\"read a&state=x#\"")
         })
@@ -760,12 +758,12 @@ fn tokens_cannot_add_headers() {
 #[test]
 fn client_credentials_need_no_person() {
     let world = World::new();
-    world.state().register(Place::Issuer, "robot", "hush hush:+");
-    world.document(Place::Issuer, ASM, |_, asm| asm["grant_types_supported"] = json!(["client_credentials"]));
-    let robot = RegisteredClient::new("robot").secret("hush hush:+").issuer(world.origin(Place::Issuer));
+    world.state().register(Role::Issuer, "robot", "hush hush:+");
+    world.document(Role::Issuer, ASM, |_, asm| asm["grant_types_supported"] = json!(["client_credentials"]));
+    let robot = RegisteredClient::new("robot").secret("hush hush:+").issuer(world.origin(Role::Issuer));
     let options = AuthorizationOptions::new("test").config(|config| config.registered(robot));
     list(&mut client(&world, options)).unwrap();
-    assert_eq!(count(&world, Place::Issuer, "/authorize") + count(&world, Place::Issuer, "/register"), 0);
+    assert_eq!(count(&world, Role::Issuer, "/authorize") + count(&world, Role::Issuer, "/register"), 0);
     is_clean(&world);
 }
 
@@ -805,6 +803,6 @@ fn one_flow_for_all_that_wait() {
         driver.await;
     });
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    assert_eq!(count(&world, Place::Issuer, "/token"), 3, "{:?}", world.story());
+    assert_eq!(count(&world, Role::Issuer, "/token"), 3, "{:?}", world.story());
     is_clean(&world);
 }

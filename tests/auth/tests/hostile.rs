@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_sansio::client::Request;
-use mcp_sansio_auth_tests::{Adapter, AnyClient, Kept, Place, Response, World, browse, fresh_key, login, redirect_of};
+use mcp_sansio_auth_tests::{Adapter, AnyClient, Kept, Response, Role, World, browse, fresh_key, login, redirect_of};
 use mcp_sansio_blocking::client::{FetchLimits, FetchRequest, Fetcher, HttpOptions, TokenStore, rustls};
 use serde_json::{Value, json};
 
@@ -17,16 +17,16 @@ const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
 const ASM: &str = "/.well-known/oauth-authorization-server";
 
 /// The documents of a login: where they come from, and how errors call them.
-const DOCUMENTS: [(Place, &str, &str); 4] = [
-    (Place::Mcp, PRM, "protected resource metadata"),
-    (Place::Issuer, ASM, "authorization server metadata"),
-    (Place::Issuer, "/register", "registration"),
-    (Place::Issuer, "/token", "token"),
+const DOCUMENTS: [(Role, &str, &str); 4] = [
+    (Role::Mcp, PRM, "protected resource metadata"),
+    (Role::Issuer, ASM, "authorization server metadata"),
+    (Role::Issuer, "/register", "registration"),
+    (Role::Issuer, "/token", "token"),
 ];
 
 /// Lets a server answer a path in another way.
-fn set(world: &World, place: Place, path: &'static str, answer: Response) {
-    world.answer(place, move |_, request, _| (request.path() == path).then(|| answer.clone()));
+fn set(world: &World, role: Role, path: &'static str, answer: Response) {
+    world.answer(role, move |_, request, _| (request.path() == path).then(|| answer.clone()));
 }
 
 /// The client is refused for a reason with these words, and logs in once the servers are good again.
@@ -46,8 +46,8 @@ fn with_both(case: impl Fn(&World, &mut AnyClient)) {
     }
 }
 
-fn count(world: &World, place: Place, path: &str) -> usize {
-    world.requests(place, path).len()
+fn count(world: &World, role: Role, path: &str) -> usize {
+    world.requests(role, path).len()
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn documents_without_end() {
         Response::new(200, "application/json", format!("{{\"resource\":{}", "[".repeat(10_000))),
         Response::new(200, "application/json", vec![b' '; 65_537]),
     ];
-    for (place, path, name) in DOCUMENTS {
+    for (role, path, name) in DOCUMENTS {
         for answer in &answers {
             with_both(|world, client| {
-                set(world, place, path, answer.clone());
+                set(world, role, path, answer.clone());
                 refused(world, client, name);
             });
         }
@@ -74,18 +74,18 @@ fn documents_without_end() {
 #[test]
 fn documents_of_another_kind() {
     let json = |body: &str| Response::new(200, "application/json", body);
-    for (place, path, name) in DOCUMENTS {
+    for (role, path, name) in DOCUMENTS {
         for answer in [json("[]"), json("{}"), json(""), json("null"), json("{\"a\":1}x"), json("\u{feff}{}")] {
             with_both(|world, client| {
-                set(world, place, path, answer.clone());
+                set(world, role, path, answer.clone());
                 refused(world, client, name);
             });
         }
     }
     // A page of HTML is no metadata, whatever it holds.
-    for (place, path, name) in &DOCUMENTS[..2] {
+    for (role, path, name) in &DOCUMENTS[..2] {
         with_both(|world, client| {
-            world.answer(*place, move |_, request, response| {
+            world.answer(*role, move |_, request, response| {
                 (request.path() == *path).then(|| Response::new(200, "text/html", response.body.clone()))
             });
             refused(world, client, name);
@@ -103,11 +103,11 @@ fn redirects_to_other_places() {
         |_| "file:///etc/passwd".to_owned(),
         |_| "javascript:alert(1)".to_owned(),
     ];
-    for (place, path, name) in DOCUMENTS {
+    for (role, path, name) in DOCUMENTS {
         for (number, target) in elsewhere.into_iter().enumerate() {
             with_both(|world, client| {
                 let status = if number % 2 == 0 { 307 } else { 302 };
-                set(world, place, path, Response::redirect(status, &target(world.origin(Place::Stranger))));
+                set(world, role, path, Response::redirect(status, &target(world.origin(Role::Stranger))));
                 refused(world, client, name);
                 assert!(world.story().iter().all(|line| !line.starts_with("Stranger")), "{:?}", world.story());
             });
@@ -117,11 +117,11 @@ fn redirects_to_other_places() {
 
 #[test]
 fn redirects_without_end() {
-    for (place, path, name) in &DOCUMENTS[..2] {
+    for (role, path, name) in &DOCUMENTS[..2] {
         with_both(|world, client| {
-            set(world, *place, path, Response::redirect(302, path));
+            set(world, *role, path, Response::redirect(302, path));
             refused(world, client, name);
-            assert!(count(world, *place, path) < 10, "{:?}", world.story());
+            assert!(count(world, *role, path) < 10, "{:?}", world.story());
         });
     }
 }
@@ -131,8 +131,8 @@ fn redirects_without_end() {
 fn names_that_lead_into_private_networks() {
     for adapter in Adapter::ALL {
         let world = World::new();
-        world.document(Place::Mcp, PRM, |origins, prm| {
-            let named = origins.of(Place::Issuer).replace("127.0.0.1", "localhost");
+        world.document(Role::Mcp, PRM, |origins, prm| {
+            let named = origins.of(Role::Issuer).replace("127.0.0.1", "localhost");
             prm["authorization_servers"] = json!([named]);
         });
         let closed = Arc::new(AtomicBool::new(true));
@@ -148,7 +148,7 @@ fn names_that_lead_into_private_networks() {
         let mut client = adapter.client(&world, login().fetcher(fetcher));
         let why = client.list().unwrap_err();
         assert!(why.contains("the URL leads into a private network"), "{why}");
-        assert_eq!(world.requests(Place::Issuer, ASM).len(), 0);
+        assert_eq!(world.requests(Role::Issuer, ASM).len(), 0);
         closed.store(false, Ordering::Relaxed);
         world.relent();
         client.list().unwrap();
@@ -161,11 +161,11 @@ fn urls_that_are_no_places() {
         ["javascript:alert(1)", "file:///etc/passwd", "http://evil.example/x", "//evil.example", "data:,x", "x y"];
     for url in urls {
         with_both(|world, client| {
-            world.document(Place::Mcp, PRM, move |_, prm| prm["authorization_servers"] = json!([url]));
+            world.document(Role::Mcp, PRM, move |_, prm| prm["authorization_servers"] = json!([url]));
             refused(world, client, "authorization_servers");
         });
         with_both(|world, client| {
-            world.answer(Place::Mcp, move |_, request, response| {
+            world.answer(Role::Mcp, move |_, request, response| {
                 let challenge = format!("Bearer resource_metadata=\"{url}\"");
                 let is_refused = request.path() == "/mcp" && response.status == 401;
                 is_refused.then(|| response.clone().without("WWW-Authenticate").with("WWW-Authenticate", &challenge))
@@ -174,7 +174,7 @@ fn urls_that_are_no_places() {
         });
         for member in ["authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"] {
             with_both(|world, client| {
-                world.document(Place::Issuer, ASM, move |_, asm| asm[member] = json!(url));
+                world.document(Role::Issuer, ASM, move |_, asm| asm[member] = json!(url));
                 refused(world, client, member);
             });
         }
@@ -194,11 +194,11 @@ fn registrations_that_change_the_way_to_authenticate() {
     ];
     for (change, words) in changes {
         with_both(|world, client| {
-            world.document(Place::Issuer, "/register", move |_, client| change(client));
-            let before = count(world, Place::Issuer, "/authorize");
+            world.document(Role::Issuer, "/register", move |_, client| change(client));
+            let before = count(world, Role::Issuer, "/authorize");
             let why = client.list().unwrap_err();
             assert!(why.contains(words), "{why}");
-            assert_eq!(count(world, Place::Issuer, "/authorize"), before);
+            assert_eq!(count(world, Role::Issuer, "/authorize"), before);
             world.relent();
             client.list().unwrap();
         });
@@ -210,7 +210,7 @@ fn registrations_that_change_the_way_to_authenticate() {
 fn secrets_that_have_ended() {
     for adapter in Adapter::ALL {
         let (world, kept) = (World::new(), Kept::default());
-        world.document(Place::Issuer, "/register", |_, client| {
+        world.document(Role::Issuer, "/register", |_, client| {
             client["client_secret"] = json!("hush hush");
             client["client_secret_expires_at"] = json!(1);
             client["token_endpoint_auth_method"] = json!("client_secret_post");
@@ -219,7 +219,7 @@ fn secrets_that_have_ended() {
         let options = move |kept: Kept| {
             let hardened = hardened.clone();
             login().port(0).tokens(kept).visit(move |url| {
-                hardened.state().harden(Place::Issuer, "hush hush", "client_secret_post");
+                hardened.state().harden(Role::Issuer, "hush hush", "client_secret_post");
                 browse(url);
             })
         };
@@ -228,7 +228,7 @@ fn secrets_that_have_ended() {
         world.expire_tokens();
         world.revoke_refresh();
         client.list().unwrap();
-        assert_eq!(count(&world, Place::Issuer, "/register"), 2, "{:?}", world.story());
+        assert_eq!(count(&world, Role::Issuer, "/register"), 2, "{:?}", world.story());
     }
 }
 
@@ -236,7 +236,7 @@ fn secrets_that_have_ended() {
 fn tokens_of_another_type() {
     for kind in ["mac", "N_A", "DPoP", "Bearer DPoP", "urn:ietf:params:oauth:token-type:jwt"] {
         with_both(|world, client| {
-            world.document(Place::Issuer, "/token", move |_, token| token["token_type"] = json!(kind));
+            world.document(Role::Issuer, "/token", move |_, token| token["token_type"] = json!(kind));
             refused(world, client, "type that was not asked for");
         });
     }
@@ -244,8 +244,8 @@ fn tokens_of_another_type() {
     for adapter in Adapter::ALL {
         let world = World::new();
         world.state().demands_dpop = true;
-        world.document(Place::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
-        world.document(Place::Issuer, "/token", |_, token| token["token_type"] = json!("Bearer"));
+        world.document(Role::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
+        world.document(Role::Issuer, "/token", |_, token| token["token_type"] = json!("Bearer"));
         let mut client = adapter.client(&world, login().dpop_key(fresh_key()));
         refused(&world, &mut client, "type that was not asked for");
     }
@@ -287,7 +287,7 @@ fn redirects_of_the_browser_that_are_not_this_one() {
             world.expire_tokens();
             world.revoke_refresh();
         }
-        assert_eq!(count(&world, Place::Issuer, "/token"), 2 + 1, "two codes, and a refresh that is refused");
+        assert_eq!(count(&world, Role::Issuer, "/token"), 2 + 1, "two codes, and a refresh that is refused");
         assert_eq!(world.violations(), [""; 0]);
     }
 }
@@ -303,7 +303,7 @@ fn texts_that_would_be_headers() {
         ("refresh_token", "a\r\nX: y"),
     ] {
         with_both(|world, client| {
-            world.document(Place::Issuer, "/token", move |_, body| body[member] = json!(text));
+            world.document(Role::Issuer, "/token", move |_, body| body[member] = json!(text));
             refused(world, client, &format!("`{member}`"));
         });
     }
@@ -312,7 +312,7 @@ fn texts_that_would_be_headers() {
         let world = World::new();
         let secret = "hush\r\nX: y\u{1f}é";
         let registering = world.clone();
-        world.state().register(Place::Issuer, "me\r\nX: y", secret);
+        world.state().register(Role::Issuer, "me\r\nX: y", secret);
         let me = mcp_sansio_blocking::client::auth::RegisteredClient::new("me\r\nX: y").secret(secret);
         let mut client = adapter.client(&world, login().config(|config| config.registered(me)));
         client.list().unwrap();
@@ -321,17 +321,17 @@ fn texts_that_would_be_headers() {
     for scope in ["read\r\nX: y", "a\"b", "a\\b", "é"] {
         with_both(|world, client| {
             world.state().base_scope = String::new();
-            world.document(Place::Mcp, PRM, move |_, prm| prm["scopes_supported"] = json!([scope]));
+            world.document(Role::Mcp, PRM, move |_, prm| prm["scopes_supported"] = json!([scope]));
             let why = client.list().unwrap_err();
             assert!(why.contains("`scopes_supported`"), "{why}");
-            assert_eq!(count(world, Place::Issuer, "/authorize"), 0);
+            assert_eq!(count(world, Role::Issuer, "/authorize"), 0);
         });
     }
     // Texts of a server that a person sees.
     with_both(|world, client| {
         let hostile = "\u{1b}[2Jcall\r\n the\u{202e} bank";
         let refusal = json!({"error": "invalid_request", "error_description": hostile});
-        set(world, Place::Issuer, "/token", Response::json(400, &refusal));
+        set(world, Role::Issuer, "/token", Response::json(400, &refusal));
         let why = client.list().unwrap_err();
         assert!(why.contains("invalid_request") && why.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{why:?}");
     });
@@ -356,9 +356,9 @@ fn clocks_that_step() {
             if expires == 3_600 {
                 // The smol client refreshes beside the request: waits until the new token was accepted.
                 let used = |world: &World| {
-                    world.requests(Place::Mcp, "/mcp").last().unwrap().header("authorization").to_owned()
+                    world.requests(Role::Mcp, "/mcp").last().unwrap().header("authorization").to_owned()
                 };
-                let first = world.requests(Place::Mcp, "/mcp")[1].header("authorization").to_owned();
+                let first = world.requests(Role::Mcp, "/mcp")[1].header("authorization").to_owned();
                 while used(&world) == first {
                     std::thread::sleep(Duration::from_millis(20));
                     client.list().unwrap();
@@ -367,23 +367,23 @@ fn clocks_that_step() {
             // And once more after it was refused.
             world.expire_tokens();
             client.list().unwrap();
-            assert_eq!(count(&world, Place::Issuer, "/authorize"), 1, "{obtained}: {:?}", world.story());
-            assert!(count(&world, Place::Issuer, "/token") <= 3, "{obtained}: {:?}", world.story());
+            assert_eq!(count(&world, Role::Issuer, "/authorize"), 1, "{obtained}: {:?}", world.story());
+            assert!(count(&world, Role::Issuer, "/token") <= 3, "{obtained}: {:?}", world.story());
             assert_eq!(world.violations(), [""; 0]);
         }
         for expires_in in [json!(0), json!(u64::MAX), json!("1")] {
             let world = World::new();
-            world.document(Place::Issuer, "/token", move |_, token| token["expires_in"] = expires_in.clone());
+            world.document(Role::Issuer, "/token", move |_, token| token["expires_in"] = expires_in.clone());
             let mut client = adapter.client(&world, login());
             for _ in 0..3 {
                 client.list().unwrap();
             }
-            assert!(count(&world, Place::Issuer, "/token") <= 4, "{:?}", world.story());
+            assert!(count(&world, Role::Issuer, "/token") <= 4, "{:?}", world.story());
             assert_eq!(world.violations(), [""; 0]);
         }
         for expires_in in [json!(-1), json!(1e30), json!("soon"), json!([])] {
             let world = World::new();
-            world.document(Place::Issuer, "/token", move |_, token| token["expires_in"] = expires_in.clone());
+            world.document(Role::Issuer, "/token", move |_, token| token["expires_in"] = expires_in.clone());
             refused(&world, &mut adapter.client(&world, login()), "`expires_in`");
         }
     }
@@ -396,10 +396,10 @@ fn proofs_that_the_server_never_accepts() {
         for challenge in ["DPoP error=\"invalid_dpop_proof\"", "DPoP error=\"use_dpop_nonce\""] {
             let world = World::new();
             world.state().demands_dpop = true;
-            world.document(Place::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
+            world.document(Role::Issuer, ASM, |_, asm| asm["dpop_signing_alg_values_supported"] = json!(["ES256"]));
             let mut client = adapter.client(&world, login().dpop_key(fresh_key()));
             client.list().unwrap();
-            world.answer(Place::Mcp, move |_, request, _| {
+            world.answer(Role::Mcp, move |_, request, _| {
                 let answer = Response::new(401, "text/plain", "").with("WWW-Authenticate", challenge);
                 (request.path() == "/mcp").then(|| answer.with("DPoP-Nonce", "again"))
             });
@@ -412,7 +412,7 @@ fn proofs_that_the_server_never_accepts() {
     }
 }
 
-/// A place for tokens that can be closed.
+/// A role for tokens that can be closed.
 #[derive(Clone, Default)]
 struct Closable {
     kept: Kept,
@@ -436,25 +436,24 @@ impl TokenStore for Closable {
 #[test]
 fn a_place_for_tokens_that_cannot_be_written() {
     for adapter in Adapter::ALL {
-        let (world, place) = (World::new(), Closable::default());
-        place.is_closed.store(true, Ordering::Relaxed);
+        let (world, role) = (World::new(), Closable::default());
+        role.is_closed.store(true, Ordering::Relaxed);
         let told = Arc::new(Mutex::new(Vec::new()));
         let tell = told.clone();
-        let options =
-            login().tokens(place.clone()).not_saved(move |error| tell.lock().unwrap().push(error.to_string()));
+        let options = login().tokens(role.clone()).not_saved(move |error| tell.lock().unwrap().push(error.to_string()));
         let mut client = adapter.client(&world, options);
         // The login goes through, and the application knows that the next start will ask again.
         client.list().unwrap();
         client.list().unwrap();
         assert!(!told.lock().unwrap().is_empty() && told.lock().unwrap().iter().all(|error| error == "disk full"));
-        assert_eq!(*place.kept.0.lock().unwrap(), None);
+        assert_eq!(*role.kept.0.lock().unwrap(), None);
         // The next refresh saves all that was not saved.
-        place.is_closed.store(false, Ordering::Relaxed);
+        role.is_closed.store(false, Ordering::Relaxed);
         let count = told.lock().unwrap().len();
         world.expire_tokens();
         client.list().unwrap();
         assert_eq!(told.lock().unwrap().len(), count);
-        let text = place.kept.0.lock().unwrap().clone().unwrap();
+        let text = role.kept.0.lock().unwrap().clone().unwrap();
         assert!(text.contains("client-Issuer-1") && text.contains("access-"), "{text}");
         assert_eq!(world.violations(), [""; 0]);
     }
@@ -469,40 +468,40 @@ fn a_logout_forgets_the_token_and_says_what_failed() {
         client.list().unwrap();
         drop(client);
         if !is_revoked {
-            set(&world, Place::Issuer, "/revoke", Response::new(status, "text/plain", ""));
+            set(&world, Role::Issuer, "/revoke", Response::new(status, "text/plain", ""));
         }
         let done = login().tokens(kept.clone()).log_out(&world.url());
         assert_eq!(done.is_ok(), is_revoked, "{done:?}");
         assert!(done.err().is_none_or(|error| error.to_string().contains("503")));
-        assert_eq!(count(&world, Place::Issuer, "/revoke"), 1, "{:?}", world.story());
+        assert_eq!(count(&world, Role::Issuer, "/revoke"), 1, "{:?}", world.story());
         let text = kept.0.lock().unwrap().clone().unwrap();
         assert!(text.contains("client-Issuer-1") && !text.contains("access-"), "{text}");
         // There is nothing to revoke any more, and the next start asks again.
         login().tokens(kept.clone()).log_out(&world.url()).unwrap();
-        assert_eq!(count(&world, Place::Issuer, "/revoke"), 1);
+        assert_eq!(count(&world, Role::Issuer, "/revoke"), 1);
         Adapter::Blocking.client(&world, login().tokens(kept)).list().unwrap();
-        assert_eq!((count(&world, Place::Issuer, "/authorize"), count(&world, Place::Issuer, "/register")), (2, 1));
+        assert_eq!((count(&world, Role::Issuer, "/authorize"), count(&world, Role::Issuer, "/register")), (2, 1));
         assert_eq!(world.violations(), [""; 0]);
     }
 }
 
-/// A token that stays in its place after a logout is an error, whether it was revoked or not.
+/// A token that stays in its role after a logout is an error, whether it was revoked or not.
 #[test]
 fn a_logout_that_cannot_be_saved_is_an_error() {
     for is_revocable in [true, false] {
-        let (world, place) = (World::new(), Closable::default());
+        let (world, role) = (World::new(), Closable::default());
         if !is_revocable {
-            world.document(Place::Issuer, ASM, |_, asm| {
+            world.document(Role::Issuer, ASM, |_, asm| {
                 asm.as_object_mut().unwrap().remove("revocation_endpoint");
             });
         }
-        let mut client = Adapter::Blocking.client(&world, login().tokens(place.clone()));
+        let mut client = Adapter::Blocking.client(&world, login().tokens(role.clone()));
         client.list().unwrap();
         drop(client);
-        place.is_closed.store(true, Ordering::Relaxed);
-        let error = login().tokens(place.clone()).log_out(&world.url()).unwrap_err();
+        role.is_closed.store(true, Ordering::Relaxed);
+        let error = login().tokens(role.clone()).log_out(&world.url()).unwrap_err();
         assert_eq!(error.to_string(), "disk full");
-        assert_eq!(count(&world, Place::Issuer, "/revoke"), usize::from(is_revocable));
+        assert_eq!(count(&world, Role::Issuer, "/revoke"), usize::from(is_revocable));
         assert_eq!(world.violations(), [""; 0]);
     }
 }
@@ -514,18 +513,18 @@ fn the_tls_configuration_counts_for_the_authorization_server() {
     for adapter in Adapter::ALL {
         for (certificate, is_good) in [(Some(CERTIFICATE), true), (None, false)] {
             let world = World::new();
-            let inner = world.origin(Place::Issuer).strip_prefix("http://").unwrap().parse().unwrap();
+            let inner = world.origin(Role::Issuer).strip_prefix("http://").unwrap().parse().unwrap();
             let secure = format!("https://localhost:{}", secured(inner).port());
             let issuer = secure.clone();
-            world.document(Place::Mcp, PRM, move |_, prm| prm["authorization_servers"] = json!([issuer]));
-            world.document(Place::Issuer, ASM, move |_, asm| {
+            world.document(Role::Mcp, PRM, move |_, prm| prm["authorization_servers"] = json!([issuer]));
+            world.document(Role::Issuer, ASM, move |_, asm| {
                 asm["issuer"] = json!(secure);
                 asm["token_endpoint"] = json!(format!("{secure}/token"));
                 asm["registration_endpoint"] = json!(format!("{secure}/register"));
                 asm["authorization_response_iss_parameter_supported"] = json!(false);
             });
             // The login page itself is reached without TLS.
-            world.answer(Place::Issuer, |_, request, response| {
+            world.answer(Role::Issuer, |_, request, response| {
                 let back = response.headers.iter().find(|(name, _)| name == "Location").map(|(_, value)| value)?;
                 let (back, _) = back.split_once("&iss=")?;
                 (request.path() == "/authorize").then(|| Response::redirect(302, back))
@@ -554,6 +553,6 @@ fn a_request_that_is_cancelled_during_the_login() {
         second.await.unwrap();
         client.request(Request::list_tools()).await.unwrap();
     });
-    assert_eq!(count(&world, Place::Issuer, "/token"), 1);
+    assert_eq!(count(&world, Role::Issuer, "/token"), 1);
     assert_eq!(world.violations(), [""; 0]);
 }

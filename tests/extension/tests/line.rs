@@ -286,17 +286,17 @@ fn a_listen_selects_topics() {
 #[test]
 fn the_client_of_this_project() {
     let declared = Raw::constant(r#"{"com.example/timers":{}}"#);
-    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
+    let info = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
     for cut in CUTS {
-        let mut pair = ClientServerPair::new(&profile, const { &SERVICE }, Kitchen::new()).cut(cut);
+        let mut pair = ClientServerPair::new(&info, const { &SERVICE }, Kitchen::new()).cut(cut);
         let mut heard = Vec::new();
-        let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
             ClientEvent::Connected(_) => {
                 let params = Raw::constant(r#"{"timer":"egg"}"#);
-                link.send(&Request::raw("com.example/timers/get", Some(params))).unwrap();
-                link.send(&Request::call("boil")).unwrap();
+                handle.send(&Request::raw("com.example/timers/get", Some(params))).unwrap();
+                handle.send(&Request::call("boil")).unwrap();
                 let topics: &[(&str, &[&str])] = &[("timers", &["egg", "cake"]), ("anyTimer", &[])];
-                link.client.listen(&SubscriptionFilter::new().topics(topics)).unwrap();
+                handle.client.listen(&SubscriptionFilter::new().topics(topics)).unwrap();
             }
             ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
             ClientEvent::Listening(granted) => heard.push(format!("listening to {}", granted.topics)),
@@ -319,14 +319,14 @@ fn the_client_of_this_project() {
 #[test]
 fn each_listen_of_a_client_has_its_own_topics() {
     let declared = Raw::constant(r#"{"com.example/timers":{}}"#);
-    let profile = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
-    let mut pair = ClientServerPair::new(&profile, const { &SERVICE }, Kitchen::new());
+    let info = ClientInfo::new("cook", "1.0").extensions(declared, &["com.example/timer"]);
+    let mut pair = ClientServerPair::new(&info, const { &SERVICE }, Kitchen::new());
     let mut heard = Vec::new();
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
         ClientEvent::Connected(_) => {
             let topics: [&[(&str, &[&str])]; 2] = [&[("timers", &["egg"]), ("anyTimer", &[])], &[("timers", &["egg"])]];
             for topics in topics {
-                link.client.listen(&SubscriptionFilter::new().topics(topics)).unwrap();
+                handle.client.listen(&SubscriptionFilter::new().topics(topics)).unwrap();
             }
         }
         ClientEvent::Listening(granted) => heard.push(granted.topics),

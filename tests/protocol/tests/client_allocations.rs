@@ -148,8 +148,8 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
             r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"r://x",{meta}}}}}"#
         ),
     );
-    let link = device.handle();
-    let level = link.client.set_log_level(LoggingLevel::Error, link.out).unwrap();
+    let handle = device.handle();
+    let level = handle.client.set_log_level(LoggingLevel::Error, handle.out).unwrap();
     run(device, seen);
     if let Some(level) = level {
         result(device, seen, level, "{}");

@@ -35,8 +35,8 @@ fn only(revision: Revision) -> ClientInfo<'static> {
 #[test]
 fn calc() {
     for revision in Revision::ALL {
-        let profile = only(revision);
-        let mut client = Client::new(Child::spawn(example("calc"), &profile).unwrap(), Ignore);
+        let info = only(revision);
+        let mut client = Client::new(Child::spawn(example("calc"), &info).unwrap(), Ignore);
         assert_eq!(client.connect().unwrap().revision(), revision);
         let arguments = serde_json::json!({ "a": 40, "b": 2 });
         let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
@@ -76,8 +76,8 @@ fn look_around<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, T
 #[test]
 fn sysmon() {
     for revision in Revision::ALL {
-        let profile = only(revision);
-        let mut client = Client::new(Child::spawn(example("sysmon"), &profile).unwrap(), Ignore);
+        let info = only(revision);
+        let mut client = Client::new(Child::spawn(example("sysmon"), &info).unwrap(), Ignore);
         look_around(&mut client);
         client.close();
     }
@@ -116,8 +116,8 @@ fn serve() -> Served {
 fn sysmon_over_http() {
     let server = serve();
     for revision in Revision::ALL {
-        let profile = only(revision);
-        let mut client = Client::new(Http::new(&server.1, &profile).unwrap(), Ignore);
+        let info = only(revision);
+        let mut client = Client::new(Http::new(&server.1, &info).unwrap(), Ignore);
         look_around(&mut client);
         client.close();
     }
@@ -127,11 +127,11 @@ fn sysmon_over_http() {
 fn ask<'m, T: Transport<'m>>(transport: T, goal: &'static str, expected: &str) {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let sink = asked.clone();
-    let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+    let handler = move |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
         if let ClientEvent::Asked(questions) = event {
             for question in questions.questions() {
                 sink.borrow_mut().push(question.params.as_str().to_owned());
-                link.reply(question.id, &ClientResult::accept(Raw::constant(goal))).unwrap();
+                handle.reply(question.id, &ClientResult::accept(Raw::constant(goal))).unwrap();
             }
         }
     };
@@ -150,15 +150,15 @@ fn ask<'m, T: Transport<'m>>(transport: T, goal: &'static str, expected: &str) {
 fn questions() {
     let server = serve();
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
-        let profile = only(revision);
+        let info = only(revision);
         let pause = r#"{"goal":"pause"}"#;
-        ask(Child::spawn(example("sysmon"), &profile).unwrap(), pause, "kill -STOP");
-        ask(Http::new(&server.1, &profile).unwrap(), pause, "kill -STOP");
+        ask(Child::spawn(example("sysmon"), &info).unwrap(), pause, "kill -STOP");
+        ask(Http::new(&server.1, &info).unwrap(), pause, "kill -STOP");
     }
     // The client may accept other content than the form offers.
-    let profile = only(Revision::V2025_11_25);
+    let info = only(Revision::V2025_11_25);
     for (goal, expected) in [(r#"{"goal":"end"}"#, "kill -TERM"), (r#"{"goal":"destroy"}"#, "was not among the goals")]
     {
-        ask(Http::new(&server.1, &profile).unwrap(), goal, expected);
+        ask(Http::new(&server.1, &info).unwrap(), goal, expected);
     }
 }

@@ -37,8 +37,8 @@ fn a_call_over_http_allocates_nothing() {
     let url = format!("http://127.0.0.1:{}/mcp", server.local_addr().unwrap().port());
     let stopper = server.stopper();
     let serving = std::thread::spawn(move || server.serve(&Service::new("count", "1").tools(&TOOLS), &mut ()));
-    for (era, profile) in [("legacy", &LEGACY), ("modern", &MODERN)] {
-        let mut client = Client::new(Http::new(&url, profile).unwrap(), Ignore);
+    for (era, info) in [("legacy", &LEGACY), ("modern", &MODERN)] {
+        let mut client = Client::new(Http::new(&url, info).unwrap(), Ignore);
         client.connect().unwrap();
         let arguments = Raw::parse(br#"{"text":"0123456789abcdef"}"#).unwrap();
         let mut calls = || {

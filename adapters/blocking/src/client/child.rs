@@ -42,8 +42,8 @@ pub type ChildOptions = mcp_sansio_host::ChildOptions<OnLine>;
 /// use mcp_sansio::client::ClientInfo;
 /// use mcp_sansio_blocking::client::{Child, Client, Ignore};
 ///
-/// let profile = ClientInfo::new("demo", "1.0");
-/// let mut client = Client::new(Child::spawn(Command::new("calc"), &profile)?, Ignore);
+/// let info = ClientInfo::new("demo", "1.0");
+/// let mut client = Client::new(Child::spawn(Command::new("calc"), &info)?, Ignore);
 /// println!("{:?}", client.connect()?);
 /// println!("{:?}", client.close()); // how the process ended
 /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
@@ -62,8 +62,8 @@ impl<'m> Child<'m> {
     ///
     /// # Errors
     /// [`ClientError::Start`] if the program cannot be started; [`ClientError::Io`] if its pipes cannot be set up.
-    pub fn spawn(command: Command, profile: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
-        Child::spawn_with(command, profile, ChildOptions::new())
+    pub fn spawn(command: Command, info: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
+        Child::spawn_with(command, info, ChildOptions::new())
     }
 
     /// Starts a server, as [`spawn`](Child::spawn) does, with options.
@@ -72,10 +72,10 @@ impl<'m> Child<'m> {
     /// As [`spawn`](Child::spawn).
     pub fn spawn_with(
         mut command: Command,
-        profile: &'m ClientInfo<'m>,
+        info: &'m ClientInfo<'m>,
         options: ChildOptions,
     ) -> Result<Self, ClientError> {
-        let session = ChildSession::new(&mut command, profile, options);
+        let session = ChildSession::new(&mut command, info, options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(session.log.stdio());
         let (process, pipes) = start(&mut command, &session)?;
         Ok(Child { shutdown: session.shutdown(), session, command, process, pipes })

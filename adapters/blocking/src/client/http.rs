@@ -33,7 +33,7 @@ type Authorize = Box<dyn FnMut(&ChallengedRequest<'_>, &mut HeaderWriter<'_>) ->
 /// A slot for one connection.
 #[derive(Debug, Default)]
 struct Socket {
-    link: Carrier,
+    carrier: Carrier,
     /// The socket may have something to read.
     ready: bool,
 }
@@ -55,8 +55,8 @@ enum Carrier {
 /// use mcp_sansio::client::{ClientInfo, Request};
 /// use mcp_sansio_blocking::client::{Client, Http, Ignore};
 ///
-/// let profile = ClientInfo::new("demo", "1.0");
-/// let mut client = Client::new(Http::new("http://localhost:8931/mcp", &profile)?, Ignore);
+/// let info = ClientInfo::new("demo", "1.0");
+/// let mut client = Client::new(Http::new("http://localhost:8931/mcp", &info)?, Ignore);
 /// println!("{:?}", client.connect()?);
 /// println!("{:?}", client.request(&Request::list_tools())?);
 /// client.close();
@@ -94,16 +94,16 @@ impl<'m> Http<'m> {
     ///
     /// # Errors
     /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` or (with the feature `tls`) `https`.
-    pub fn new(url: &str, profile: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
-        Http::with(url, profile, HttpOptions::new())
+    pub fn new(url: &str, info: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
+        Http::with(url, info, HttpOptions::new())
     }
 
     /// Makes a client's end for the server at `url`, with options. It connects with the first request.
     ///
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
-    pub fn with(url: &str, profile: &'m ClientInfo<'m>, options: HttpOptions) -> Result<Self, ClientError> {
-        Ok(Http::of(options.open(url, profile, Authorization::default())?, None))
+    pub fn with(url: &str, info: &'m ClientInfo<'m>, options: HttpOptions) -> Result<Self, ClientError> {
+        Ok(Http::of(options.open(url, info, Authorization::default())?, None))
     }
 
     /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
@@ -122,8 +122,8 @@ impl<'m> Http<'m> {
     ///
     /// let mut server = Command::new("http_stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     /// let (Some(output), Some(input)) = (server.stdout.take(), server.stdin.take()) else { return Ok(()) };
-    /// let profile = ClientInfo::new("demo", "1.0");
-    /// let mut client = Client::new(Http::over(output, input, &profile, HttpOptions::new())?, Ignore);
+    /// let info = ClientInfo::new("demo", "1.0");
+    /// let mut client = Client::new(Http::over(output, input, &info, HttpOptions::new())?, Ignore);
     /// println!("{:?}", client.connect()?);
     /// client.close(); // closes its stdin
     /// server.wait()?;
@@ -136,10 +136,10 @@ impl<'m> Http<'m> {
     pub fn over(
         reader: impl io::Read + Send + 'static,
         writer: impl io::Write + Send + 'static,
-        profile: &'m ClientInfo<'m>,
+        info: &'m ClientInfo<'m>,
         options: HttpOptions,
     ) -> Result<Self, ClientError> {
-        let session = options.open_stream(profile, Authorization::default())?;
+        let session = options.open_stream(info, Authorization::default())?;
         let (socket, _) = Pump::start(reader, writer)?;
         socket.set_nonblocking(true)?;
         Ok(Http::of(session, Some(socket)))
@@ -161,8 +161,8 @@ impl<'m> Http<'m> {
     /// use mcp_sansio::client::ClientInfo;
     /// use mcp_sansio_blocking::client::{Http, ChallengeAnswer};
     ///
-    /// let profile = ClientInfo::new("demo", "1.0");
-    /// let server = Http::new("http://localhost:8931/mcp", &profile)?.authorize(|challenge, headers| {
+    /// let info = ClientInfo::new("demo", "1.0");
+    /// let server = Http::new("http://localhost:8931/mcp", &info)?.authorize(|challenge, headers| {
     ///     if challenge.tries > 0 || headers.set("Authorization", "Bearer fresh").is_err() {
     ///         return ChallengeAnswer::GiveUp;
     ///     }
@@ -191,11 +191,11 @@ impl<'m> Http<'m> {
     /// use mcp_sansio::client::ClientInfo;
     /// use mcp_sansio_blocking::client::{AuthorizationOptions, Client, Http, Ignore, TokenFile};
     ///
-    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let info = ClientInfo::new("demo", "1.0");
     /// let options = AuthorizationOptions::new("demo")
     ///     .visit(|url| println!("Log in at {url}"))
     ///     .tokens(TokenFile::new("tokens.json"));
-    /// let server = Http::new("http://localhost:8931/mcp", &profile)?.authorization(options)?;
+    /// let server = Http::new("http://localhost:8931/mcp", &info)?.authorization(options)?;
     /// let mut client = Client::new(server, Ignore);
     /// client.connect()?;
     /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
@@ -243,7 +243,7 @@ impl<'m> Http<'m> {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
                 SocketAction::Connect(slot) => match self.dial() {
                     Ok(Dialed::NotYet(connecting)) => {
-                        self.sockets[slot] = Socket { link: Carrier::Connecting(connecting), ready: false };
+                        self.sockets[slot] = Socket { carrier: Carrier::Connecting(connecting), ready: false };
                     }
                     Ok(Dialed::Up(socket)) => self.is_up(slot, socket),
                     Err(error) => self.session.not_connected(slot, &error),
@@ -267,14 +267,14 @@ impl<'m> Http<'m> {
 
     /// Moves the bytes of one slot. Returns whether the engine has to look: bytes were read, or a connection is there or over.
     fn carry_one(&mut self, slot: usize) -> bool {
-        match std::mem::take(&mut self.sockets[slot].link) {
+        match std::mem::take(&mut self.sockets[slot].carrier) {
             Carrier::None => false,
             Carrier::Connecting(connecting) => {
                 let ready = std::mem::take(&mut self.sockets[slot].ready);
                 let address = connecting.address;
                 match connecting.look(ready) {
                     Ok(Dialed::NotYet(connecting)) => {
-                        self.sockets[slot].link = Carrier::Connecting(connecting);
+                        self.sockets[slot].carrier = Carrier::Connecting(connecting);
                         return false;
                     }
                     Ok(Dialed::Up(socket)) => {
@@ -310,7 +310,7 @@ impl<'m> Http<'m> {
                 if stream.is_up() {
                     self.session.web.remote().connected(slot);
                 }
-                self.sockets[slot] = Socket { link: Carrier::Up(stream), ready: false };
+                self.sockets[slot] = Socket { carrier: Carrier::Up(stream), ready: false };
             }
             Err(error) => self.session.not_connected(slot, &error),
         }
@@ -320,7 +320,7 @@ impl<'m> Http<'m> {
     fn keep(&mut self, slot: usize, stream: HttpStream<NetSocket>, done: io::Result<bool>) -> bool {
         match done {
             Ok(any) => {
-                self.sockets[slot].link = Carrier::Up(stream);
+                self.sockets[slot].carrier = Carrier::Up(stream);
                 any
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -449,7 +449,7 @@ impl<'m> Transport<'m> for Http<'m> {
         let (remote, sockets) = (self.session.web.remote(), &self.sockets);
         let mut wanted = [None::<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS];
         for ((slot, socket), place) in sockets.iter().enumerate().zip(&mut wanted) {
-            let (fd, mut flags) = match &socket.link {
+            let (fd, mut flags) = match &socket.carrier {
                 Carrier::None => continue,
                 Carrier::Connecting(connecting) => {
                     time = time.min(connecting.time_left());
@@ -593,12 +593,12 @@ mod stream {
     const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     const NEWS: &str = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
 
-    fn open(profile: &'static ClientInfo<'static>, options: HttpOptions) -> (Http<'static>, UnixStream) {
+    fn open(info: &'static ClientInfo<'static>, options: HttpOptions) -> (Http<'static>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         for socket in [&ours, &theirs] {
             socket.set_nonblocking(true).unwrap();
         }
-        (Http::of(options.open_stream(profile, Authorization::default()).unwrap(), Some(ours)), theirs)
+        (Http::of(options.open_stream(info, Authorization::default()).unwrap(), Some(ours)), theirs)
     }
 
     /// Returns a client of 2026-07-28 that has sent a request, and the server's end.
@@ -631,7 +631,7 @@ mod stream {
 
     /// Returns the bytes that wait for the client.
     fn unread(http: &Http<'_>) -> u64 {
-        let Carrier::Up(stream) = &http.sockets[0].link else { panic!("it is not connected") };
+        let Carrier::Up(stream) = &http.sockets[0].carrier else { panic!("it is not connected") };
         rustix::io::ioctl_fionread(stream.socket()).unwrap()
     }
 
@@ -880,10 +880,10 @@ mod connections {
         while (&full.0).write(&[0; 4096]).is_ok() {}
         let mut http = Http::new("http://127.0.0.1:9/mcp", &PROFILE).unwrap();
         let (begun, each) = (Instant::now(), Duration::from_millis(20));
-        http.sockets[0].link = Carrier::Connecting(Connecting::stuck(NetSocket::Unix(full.0), each));
+        http.sockets[0].carrier = Carrier::Connecting(Connecting::stuck(NetSocket::Unix(full.0), each));
         http.wait(Duration::from_secs(60)).unwrap();
         assert!(begun.elapsed() >= each && begun.elapsed() < Duration::from_secs(30));
-        assert!(http.carry_one(0) && matches!(http.sockets[0].link, Carrier::None));
+        assert!(http.carry_one(0) && matches!(http.sockets[0].carrier, Carrier::None));
         assert!(http.session.trouble.contains("127.0.0.1:9: "), "{}", http.session.trouble);
     }
 

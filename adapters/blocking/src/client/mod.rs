@@ -6,8 +6,8 @@
 //! use mcp_sansio::client::{ClientInfo, Request};
 //! use mcp_sansio_blocking::client::{Child, Client, Ignore};
 //!
-//! let profile = ClientInfo::new("demo", "1.0");
-//! let server = Child::spawn(Command::new("calc"), &profile)?;
+//! let info = ClientInfo::new("demo", "1.0");
+//! let server = Child::spawn(Command::new("calc"), &info)?;
 //! let mut client = Client::new(server, Ignore);
 //! println!("{:?}", client.connect()?);
 //! for page in client.pages(Request::list_tools()) {
@@ -97,7 +97,7 @@ pub struct Client<'m, T, H> {
     busy: bool,
     /// The request about a task that is under way, and the id of the task.
     following: Option<(String, PendingId)>,
-    profile: PhantomData<&'m ()>,
+    info: PhantomData<&'m ()>,
 }
 
 impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
@@ -111,7 +111,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             started: Instant::now(),
             busy: false,
             following: None,
-            profile: PhantomData,
+            info: PhantomData,
         }
     }
 
@@ -121,7 +121,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     ///
     /// # Errors
     /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
-    /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
+    /// [`ClientError::NoCommonRevision`] if it supports no revision of the info.
     pub fn connect(&mut self) -> Result<&ServerHello, ClientError> {
         self.outcomes.connect(self.transport.state_mut().handle().client, None);
         self.open()
@@ -214,7 +214,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Sends a request and returns at once. The client keeps its outcome for [`wait`](Client::wait) or
     /// [`poll`](Client::poll), until the request is [cancelled](Client::cancel). (Outcomes of requests sent through
-    /// [`link`](Client::link) go to the handler.)
+    /// [`handle`](Client::handle) go to the handler.)
     ///
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent; [`ClientError::Lost`] if the connection is closed.
@@ -231,14 +231,14 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// use mcp_sansio::client::{ClientInfo, Request};
     /// use mcp_sansio_blocking::client::{Child, Client, ClientEvent, ClientHandle};
     ///
-    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let info = ClientInfo::new("demo", "1.0");
     /// let loading = Cell::new(None);
     /// let handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
     ///     if let ClientEvent::Progress { token, done, .. } = event && loading.get() == Some(token) {
     ///         println!("loaded: {done}");
     ///     }
     /// };
-    /// let mut client = Client::new(Child::spawn(Command::new("calc"), &profile)?, handler);
+    /// let mut client = Client::new(Child::spawn(Command::new("calc"), &info)?, handler);
     /// client.connect()?;
     /// let token = client.send_with(&Request::call("load").with_progress(), |token| loading.set(Some(token)))?;
     /// println!("{}", client.wait(token)?.as_str());
@@ -260,7 +260,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         }
         self.settle()?;
         loop {
-            match self.link().send(request) {
+            match self.handle().send(request) {
                 Ok(token) => {
                     self.outcomes.expect(token);
                     sending(token);
@@ -342,7 +342,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent.
     pub fn listen(&mut self, filter: &SubscriptionFilter<'_>) -> Result<PendingId, ClientError> {
-        let token = self.link().client.listen(filter)?;
+        let token = self.handle().client.listen(filter)?;
         self.step()?;
         Ok(token)
     }
@@ -355,7 +355,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`SendError::Stale`] if it is over.
     pub fn cancel(&mut self, token: PendingId, reason: Option<&str>) -> Result<(), ClientError> {
         self.outcomes.forget(token);
-        self.link().cancel(token, reason)?;
+        self.handle().cancel(token, reason)?;
         self.step().map(drop)
     }
 
@@ -364,7 +364,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`SendError::Stale`] if the server does not wait for the answer any more.
     pub fn reply(&mut self, question: ServerRequestId, reply: &ClientResult<'_>) -> Result<(), ClientError> {
-        self.link().reply(question, reply)?;
+        self.handle().reply(question, reply)?;
         self.step().map(drop)
     }
 
@@ -373,7 +373,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// As [`reply`](Client::reply).
     pub fn refuse(&mut self, question: ServerRequestId, refusal: &RpcError<'_>) -> Result<(), ClientError> {
-        self.link().refuse(question, refusal)?;
+        self.handle().refuse(question, refusal)?;
         self.step().map(drop)
     }
 
@@ -387,8 +387,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// As [`request`](Client::request).
     pub fn set_log_level(&mut self, level: LoggingLevel) -> Result<(), ClientError> {
-        let link = self.link();
-        let sent = link.client.set_log_level(level, link.out)?;
+        let handle = self.handle();
+        let sent = handle.client.set_log_level(level, handle.out)?;
         if let Some(token) = sent {
             self.outcomes.expect(token);
             self.wait(token)?;
@@ -406,8 +406,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent.
     pub fn roots_changed(&mut self) -> Result<(), ClientError> {
-        let link = self.link();
-        link.client.roots_changed(link.out)?;
+        let handle = self.handle();
+        handle.client.roots_changed(handle.out)?;
         self.step().map(drop)
     }
 
@@ -447,20 +447,20 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Returns the engine and its sink, for everything else. Call [`run`](Client::run) or a method that waits
     /// afterwards.
-    pub fn link(&mut self) -> ClientHandle<'_, 'm> {
+    pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
         let now = self.now();
-        let link = self.transport.state_mut().handle();
+        let handle = self.transport.state_mut().handle();
         // Deadlines of requests count from now.
-        link.client.set_now(now);
-        link
+        handle.client.set_now(now);
+        handle
     }
 
-    /// Returns the handler together with the link: for a handler that answers requests of the server later.
-    pub fn handler_and_link(&mut self) -> (&mut H, ClientHandle<'_, 'm>) {
+    /// Returns the handler and the handle: for a handler that answers requests of the server later.
+    pub fn handler_and_handle(&mut self) -> (&mut H, ClientHandle<'_, 'm>) {
         let now = self.now();
-        let link = self.transport.state_mut().handle();
-        link.client.set_now(now);
-        (&mut self.handler, link)
+        let handle = self.transport.state_mut().handle();
+        handle.client.set_now(now);
+        (&mut self.handler, handle)
     }
 
     /// Returns the engine.
@@ -669,9 +669,9 @@ mod tests {
         ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25)).roots_changed();
     static LATEST: ClientInfo<'static> = ClientInfo::new("test", "1");
 
-    fn strict(profile: &'static ClientInfo<'static>) -> Strict {
+    fn strict(info: &'static ClientInfo<'static>) -> Strict {
         let input = LineBuffer::new(Store::growing(100_000));
-        let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(profile, IN_FLIGHT);
+        let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(info, IN_FLIGHT);
         let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
         let (calls, seen, early) = (String::new(), String::new(), String::new());
         Strict {
@@ -699,17 +699,17 @@ mod tests {
         one.request(&Request::list_tools()).unwrap();
         one.set_log_level(LoggingLevel::Error).unwrap();
         assert_eq!(one.transport.seen, "initialize notifications/initialized tools/list logging/setLevel ");
-        // What was sent through the link is not written yet when the next request waits for the stream.
+        // What was sent through the handle is not written yet when the next request waits for the stream.
         let mut two = client();
-        two.link().client.connect();
+        two.handle().client.connect();
         two.run().unwrap();
         two.transport.settled = false;
-        two.link().send(&Request::list_tools()).unwrap();
+        two.handle().send(&Request::list_tools()).unwrap();
         two.request(&Request::call("any")).unwrap();
         assert_eq!(two.transport.seen, "initialize notifications/initialized tools/list tools/call ");
         // The same for a wait whose outcome is there already.
         let token = two.send(&Request::list_tools()).unwrap();
-        two.link().send(&Request::call("any")).unwrap();
+        two.handle().send(&Request::call("any")).unwrap();
         two.transport.seen.clear();
         two.wait(token).unwrap();
         assert_eq!(two.transport.seen, "tools/call ");
@@ -744,11 +744,11 @@ mod tests {
         assert_eq!(one.connect().unwrap().revision(), Revision::V2025_11_25);
         assert!(one.transport.settled);
         let mut two = client();
-        two.link().client.connect();
+        two.handle().client.connect();
         two.request(&Request::list_tools()).unwrap();
         assert_eq!((&*two.transport.seen, &*two.transport.early), (&*format!("{OPENING}tools/list "), OPENING));
         let mut three = client();
-        three.link().client.connect();
+        three.handle().client.connect();
         three.run().unwrap();
         three.transport.settled = false;
         three.send(&Request::list_tools()).unwrap();
@@ -868,8 +868,8 @@ mod tests {
             let mut client = client();
             client.connect().unwrap();
             client.started -= Duration::from_secs(1000);
-            let mut link = if with_handler { client.handler_and_link().1 } else { client.link() };
-            link.send(&Request::raw("test/silent", None)).unwrap();
+            let mut handle = if with_handler { client.handler_and_handle().1 } else { client.handle() };
+            handle.send(&Request::raw("test/silent", None)).unwrap();
             let deadline = client.engine().next_deadline().unwrap();
             assert!((1_020_000..1_080_000).contains(&deadline), "{deadline}");
         }
@@ -891,7 +891,7 @@ mod tests {
             assert!(matches!(error, ClientError::NoCommonRevision), "{error}");
             assert!(client.server().is_none());
             assert_eq!(seen.get(), reported);
-            client.link().client.connect();
+            client.handle().client.connect();
             client.run().unwrap();
             assert_eq!(seen.get(), reported + 1);
         }

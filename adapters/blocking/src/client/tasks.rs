@@ -17,7 +17,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// A `notifications/tasks` about the task counts as a poll: to get them, [listen](Client::listen) to the topic `taskIds` with
     /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_extensions::tasks::client::FollowLimits::poll_interval).
     ///
-    /// The profile must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
+    /// The info must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
     ///
     /// ```no_run
     /// # use std::process::Command;
@@ -27,8 +27,8 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # use mcp_sansio_blocking::client::{Child, Client, Ignore};
     /// use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
     ///
-    /// let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
-    /// let mut client = Client::new(Child::spawn(Command::new("builder"), &profile)?, Ignore);
+    /// let info = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
+    /// let mut client = Client::new(Child::spawn(Command::new("builder"), &info)?, Ignore);
     /// client.connect()?;
     /// let result = client.request(&Request::call("build"))?;
     /// let Some(handle) = TaskHandle::of(result.raw())? else { return Ok(()) }; // an ordinary result

@@ -34,9 +34,9 @@ pub(super) struct Serving<'a, S: 'static> {
 }
 
 /// Wakes the loop: late messages have come, or it is stopped.
-struct Bell(UnixStream);
+struct SocketWaker(UnixStream);
 
-impl Wake for Bell {
+impl Wake for SocketWaker {
     fn wake(self: Arc<Self>) {
         // If the socket is full, the loop is awake.
         let _ = (&self.0).write(&[1]);
@@ -53,9 +53,9 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 impl<'a, S> Serving<'a, S> {
     pub(super) fn new(listener: Listener, setup: HttpSetup<S>, mut app: App<'a, S>) -> io::Result<Self> {
         let sockets = Sockets::new()?;
-        let (woken, bell) = UnixStream::pair()?;
+        let (woken, waking) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
+        waking.set_nonblocking(true)?;
         sockets.watcher.add(&woken, Interest::Read, WOKEN)?;
         if let Some(listener) = listener.net() {
             sockets.watcher.add(listener, Interest::Read, LISTENER)?;
@@ -69,7 +69,7 @@ impl<'a, S> Serving<'a, S> {
             serving: setup.serve(listener.net().is_none(), &mut app, random),
             listener: Some(listener),
             app,
-            waker: Waker::from(Arc::new(Bell(bell))),
+            waker: Waker::from(Arc::new(SocketWaker(waking))),
             woken,
             sockets,
             accepting: true,

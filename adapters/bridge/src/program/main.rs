@@ -61,7 +61,7 @@ impl Shared {
             done
         };
         let client = lock(&self.client).clone();
-        match client.and_then(|client| client.link(|link| run(Some(link))).ok()) {
+        match client.and_then(|client| client.handle(|link| run(Some(link))).ok()) {
             Some(done) => done,
             None => run(None),
         }

@@ -17,7 +17,7 @@
 //! use mcp_sansio_extensions::tasks::receiver::{Received, Receiver};
 //! use mcp_sansio_extensions::tasks::{TaskOptions, Tasks};
 //!
-//! let profile = ClientInfo::new("demo", "1.0").tasks(ClientCapability::Sampling);
+//! let info = ClientInfo::new("demo", "1.0").tasks(ClientCapability::Sampling);
 //! let mut receiver = Receiver::new(Tasks::growing(16, 65_536));
 //! let mut work = Vec::new();
 //! let now = 0; // milliseconds of any clock
@@ -33,7 +33,7 @@
 //!         };
 //!     }
 //! };
-//! # let mut session = LineClient::growing(&profile, 1 << 20, LineSink::new(Vec::new()));
+//! # let mut session = LineClient::growing(&info, 1 << 20, LineSink::new(Vec::new()));
 //! # session.client().connect_as(mcp_sansio::revision::Revision::V2025_11_25);
 //! # let mut say = |session: &mut LineClient<'_, LineSink<Vec<u8>>>, line: &str| {
 //! #     let line = line.as_bytes();

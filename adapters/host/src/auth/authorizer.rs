@@ -556,14 +556,14 @@ mod tests {
 
     /// A place for tokens that may fail, and that uses its authorizer.
     #[derive(Clone, Default)]
-    struct Place {
+    struct CountingStore {
         loads: Option<&'static str>,
         authorizer: Arc<OnceLock<Authorizer>>,
         saved: Arc<AtomicUsize>,
         fails: Arc<AtomicBool>,
     }
 
-    impl TokenStore for Place {
+    impl TokenStore for CountingStore {
         fn load(&mut self) -> io::Result<Option<String>> {
             match self.loads {
                 Some("") => Err(io::Error::other("no disk")),
@@ -583,7 +583,7 @@ mod tests {
         let (done, is_done) = std::sync::mpsc::channel();
         // On a thread of its own: under the lock of the flow, a save would never end.
         std::thread::spawn(move || {
-            let place = Place::default();
+            let place = CountingStore::default();
             let authorizer = Authorizer::new(SERVER, AuthorizationOptions::new("test").tokens(place.clone())).unwrap();
             place.authorizer.set(authorizer.clone()).unwrap();
             let save = |again: bool| {
@@ -608,7 +608,7 @@ mod tests {
     fn a_client_begins_without_tokens() {
         let new = |url: &str, loads| {
             let options = AuthorizationOptions::new("test");
-            Authorizer::new(url, options.tokens(Place { loads, ..Place::default() }))
+            Authorizer::new(url, options.tokens(CountingStore { loads, ..CountingStore::default() }))
         };
         let authorizer = new(SERVER, None).unwrap();
         assert_eq!((authorizer.prepare(), authorizer.is_visiting(), authorizer.refusal()), (false, false, None));

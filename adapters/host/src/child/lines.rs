@@ -39,10 +39,10 @@ pub struct LineSession<'m, T> {
 impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Makes a client with these times and limits.
     #[must_use]
-    pub fn new(profile: &'m ClientInfo<'m>, options: &ClientOptions) -> Self {
+    pub fn new(info: &'m ClientInfo<'m>, options: &ClientOptions) -> Self {
         let input = LineBuffer::new(Store::growing(options.message_limit()));
         LineSession {
-            client: LineClient::new(input, options.engine(profile, IN_FLIGHT), Backlog::new(usize::MAX)),
+            client: LineClient::new(input, options.engine(info, IN_FLIGHT), Backlog::new(usize::MAX)),
             owed: 0,
             broke: None,
             now: 0,

@@ -397,25 +397,25 @@ impl<'m> HttpClient<'m> {
             self.sessions_lost = 0;
         }
         let message = len.and_then(|len| self.inbox.bytes_mut().get_mut(..len));
-        let mut link = ClientHandle { client: &mut self.client, out: &mut self.out };
+        let mut handle = ClientHandle { client: &mut self.client, out: &mut self.out };
         let Some(message) = message else {
             if let Some(request) = request {
-                link.client.lost(request, TransportError::TooLarge);
+                handle.client.lost(request, TransportError::TooLarge);
             }
-            return handler.event(ClientEvent::Ignored(ProtocolViolation::TooLong), &mut link);
+            return handler.event(ClientEvent::Ignored(ProtocolViolation::TooLong), &mut handle);
         };
         hooks.received(message);
-        let lists = request.and_then(|request| link.client.method_of(request)) == Some(Method::ToolsList);
-        if lists && link.client.is_modern() {
+        let lists = request.and_then(|request| handle.client.method_of(request)) == Some(Method::ToolsList);
+        if lists && handle.client.is_modern() {
             params::leave_out(message);
         }
         let mut done = 0;
-        if link.receive(request, message, &mut done, handler).is_err() {
+        if handle.receive(request, message, &mut done, handler).is_err() {
             // The server reads nothing, and the outbox is full of other messages: this answer has no room.
             if let Some(request) = request {
-                link.client.lost(request, TransportError::NoRoom);
+                handle.client.lost(request, TransportError::NoRoom);
             }
-            handler.event(ClientEvent::Ignored(ProtocolViolation::NoRoom), &mut link);
+            handler.event(ClientEvent::Ignored(ProtocolViolation::NoRoom), &mut handle);
         }
     }
 

@@ -7,22 +7,22 @@ use std::task::{Context, Poll, Wake, Waker};
 /// The waker of one source of a transport: a pipe, or the end of a process. The driver is polled for any of them, and for
 /// each request; only a source that has woken it is polled, since each poll is a system call.
 pub(super) struct Alarm {
-    bell: Arc<Bell>,
+    state: Arc<AlarmState>,
     waker: Waker,
 }
 
-struct Bell {
-    rung: AtomicBool,
+struct AlarmState {
+    woken: AtomicBool,
     driver: Mutex<Option<Waker>>,
 }
 
-impl Wake for Bell {
+impl Wake for AlarmState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
+        self.woken.store(true, Ordering::Release);
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(driver) = driver {
             driver.wake();
@@ -33,23 +33,23 @@ impl Wake for Bell {
 impl Alarm {
     /// Makes an alarm of a source that was not polled yet.
     pub(super) fn new() -> Self {
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), driver: Mutex::new(None) });
-        Alarm { waker: Waker::from(Arc::clone(&bell)), bell }
+        let state = Arc::new(AlarmState { woken: AtomicBool::new(true), driver: Mutex::new(None) });
+        Alarm { waker: Waker::from(Arc::clone(&state)), state }
     }
 
     /// Notes that the source is another one.
     pub(super) fn ring(&self) {
-        self.bell.rung.store(true, Ordering::Release);
+        self.state.woken.store(true, Ordering::Release);
     }
 
     /// Polls the source, if it has woken the driver since it was pending.
     pub(super) fn poll<T>(&self, cx: &Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        let mut driver = self.bell.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut driver = self.state.driver.lock().unwrap_or_else(PoisonError::into_inner);
         if !driver.as_ref().is_some_and(|driver| driver.will_wake(cx.waker())) {
             *driver = Some(cx.waker().clone());
         }
         drop(driver);
-        if !self.bell.rung.swap(false, Ordering::AcqRel) {
+        if !self.state.woken.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
         let polled = poll(&mut Context::from_waker(&self.waker));

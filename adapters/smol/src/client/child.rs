@@ -49,7 +49,7 @@ pub struct Child {
     link: LineLink<OutputPipe, ChildStdin>,
     command: Command,
     /// `None` while there is no process, and while this is dropped.
-    life: Option<Life>,
+    process: Option<ChildProcess>,
     /// Ends the old process before there is another one.
     stopping: Option<Task<ChildExit>>,
     id: u32,
@@ -63,8 +63,8 @@ impl Child {
     ///
     /// # Errors
     /// [`ClientError::Start`] if the program cannot be started; [`ClientError::Io`] if it has no pipes.
-    pub fn spawn(command: std::process::Command, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
-        Child::spawn_with(command, profile, ChildOptions::new())
+    pub fn spawn(command: std::process::Command, info: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
+        Child::spawn_with(command, info, ChildOptions::new())
     }
 
     /// Starts a server, as [`spawn`](Child::spawn) does, with options.
@@ -73,10 +73,10 @@ impl Child {
     /// As [`spawn`](Child::spawn).
     pub fn spawn_with(
         mut command: std::process::Command,
-        profile: &'static ClientInfo<'static>,
+        info: &'static ClientInfo<'static>,
         options: ChildOptions,
     ) -> Result<Self, ClientError> {
-        let session = Session::new(&mut command, profile, options);
+        let session = Session::new(&mut command, info, options);
         let mut command = Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(session.log.stdio());
         let (child, input, output) = start(&mut command, &session)?;
@@ -84,7 +84,7 @@ impl Child {
             link: LineLink::new(output, input),
             command,
             id: child.id(),
-            life: Some(Life::new(child, session.shutdown())),
+            process: Some(ChildProcess::new(child, session.shutdown())),
             session,
             stopping: None,
         })
@@ -104,7 +104,7 @@ impl Child {
     /// Ends the process, if there is one.
     fn give_up(&mut self) -> Option<Task<ChildExit>> {
         self.link.writer = None;
-        stop(self.life.take()?, self.link.reader.take(), Log::new(Stderr::Null))
+        stop(self.process.take()?, self.link.reader.take(), Log::new(Stderr::Null))
     }
 
     /// Starts another process.
@@ -112,7 +112,7 @@ impl Child {
         let (child, input, output) = start(&mut self.command, &self.session)?;
         self.link = LineLink::new(output, input);
         self.id = child.id();
-        self.life = Some(Life::new(child, self.session.shutdown()));
+        self.process = Some(ChildProcess::new(child, self.session.shutdown()));
         self.session.started();
         Ok(())
     }
@@ -169,9 +169,9 @@ impl Transport for Child {
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         let (mut status, mut more) = (None, false);
-        if let Some(life) = &mut self.life {
-            status = life.poll_status(cx);
-            more = life.poll_errors(&mut self.session.log, cx);
+        if let Some(process) = &mut self.process {
+            status = process.poll_status(cx);
+            more = process.poll_errors(&mut self.session.log, cx);
         }
         let owing = self.session.lines.is_owing();
         if self.session.wants_output() {
@@ -205,12 +205,12 @@ impl Transport for Child {
         if let Some(stopping) = &mut self.stopping {
             return Pin::new(stopping).poll(cx).map(Some);
         }
-        if let Some(life) = &mut self.life {
-            life.begin_end(cx);
+        if let Some(process) = &mut self.process {
+            process.begin_end(cx);
         }
         self.link.writer = None;
-        match &mut self.life {
-            Some(life) => life.poll_end(&mut self.link.reader, &mut self.session.log, cx).map(Some),
+        match &mut self.process {
+            Some(process) => process.poll_end(&mut self.link.reader, &mut self.session.log, cx).map(Some),
             None => Poll::Ready(None),
         }
     }
@@ -219,7 +219,8 @@ impl Transport for Child {
 impl Drop for Child {
     /// The stdin of the process is closed with the other fields, right after this.
     fn drop(&mut self) {
-        let stopping = self.life.take().and_then(|life| stop(life, self.link.reader.take(), self.session.take_log()));
+        let stopping =
+            self.process.take().and_then(|process| stop(process, self.link.reader.take(), self.session.take_log()));
         if let Some(stopping) = stopping.or(self.stopping.take()) {
             stopping.detach();
         }
@@ -227,13 +228,13 @@ impl Drop for Child {
 }
 
 /// Stops a process whose stdin is closed or about to be, on a thread of [`blocking`].
-fn stop(mut life: Life, mut reader: Option<OutputPipe>, mut log: Log) -> Option<Task<ChildExit>> {
-    if life.shutdown.ended().is_some() {
+fn stop(mut process: ChildProcess, mut reader: Option<OutputPipe>, mut log: Log) -> Option<Task<ChildExit>> {
+    if process.shutdown.ended().is_some() {
         return None;
     }
     let end = poll_fn(move |cx| {
-        life.begin_end(cx);
-        life.poll_end(&mut reader, &mut log, cx)
+        process.begin_end(cx);
+        process.poll_end(&mut reader, &mut log, cx)
     });
     Some(blocking::unblock(move || futures_lite::future::block_on(end)))
 }
@@ -245,7 +246,7 @@ impl fmt::Debug for Child {
 }
 
 /// The process: its status, its stderr, and the steps to stop it.
-struct Life {
+struct ChildProcess {
     child: Spawned,
     ends: Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>,
     status: Option<ExitStatus>,
@@ -256,11 +257,11 @@ struct Life {
     alarms: [Alarm; 2],
 }
 
-impl Life {
+impl ChildProcess {
     fn new(mut child: Spawned, shutdown: ChildShutdown) -> Self {
         let errors = child.stderr.take();
         let ends = Box::pin(child.status());
-        Life {
+        ChildProcess {
             child,
             ends,
             status: None,
@@ -282,7 +283,7 @@ impl Life {
 
     /// Reads stderr. Returns whether there may be more at once.
     fn poll_errors(&mut self, log: &mut Log, cx: &mut Context<'_>) -> bool {
-        let Life { errors, alarms: [_, alarm], .. } = self;
+        let ChildProcess { errors, alarms: [_, alarm], .. } = self;
         for _ in 0..CHUNKS {
             if errors.is_none() {
                 return false;
@@ -312,7 +313,7 @@ impl Life {
         }
     }
 
-    /// Continues to stop the process after [`begin_end`](Life::begin_end). Reads its output meanwhile: with a full pipe,
+    /// Continues to stop the process after [`begin_end`](ChildProcess::begin_end). Reads its output meanwhile: with a full pipe,
     /// the process would wait for its reader.
     fn poll_end(&mut self, output: &mut Option<OutputPipe>, log: &mut Log, cx: &mut Context<'_>) -> Poll<ChildExit> {
         loop {
@@ -398,17 +399,17 @@ mod tests {
         command.arg("60");
         let session = Session::new(&mut command, &PROFILE, ChildOptions::new().close_time(Duration::ZERO));
         let child = Command::from(command).spawn().unwrap();
-        let (mut life, mut log) = (Life::new(child, session.shutdown()), Log::new(Stderr::Null));
-        life.ends = Box::pin(pending());
-        while life.shutdown.step().is_some() {}
-        life.timer = Timer::after(Duration::ZERO);
+        let (mut process, mut log) = (ChildProcess::new(child, session.shutdown()), Log::new(Stderr::Null));
+        process.ends = Box::pin(pending());
+        while process.shutdown.step().is_some() {}
+        process.timer = Timer::after(Duration::ZERO);
         let late = async {
             Timer::after(Duration::from_secs(10)).await;
             None
         };
         let ended =
-            async_io::block_on(async { Some(poll_fn(|cx| life.poll_end(&mut None, &mut log, cx)).await) }.or(late));
-        life.child.kill().unwrap();
+            async_io::block_on(async { Some(poll_fn(|cx| process.poll_end(&mut None, &mut log, cx)).await) }.or(late));
+        process.child.kill().unwrap();
         assert_eq!(ended.map(|ended| (ended.after, ended.status)), Some((StopSignal::Kill, None)));
     }
 
@@ -448,7 +449,7 @@ mod tests {
         child.state_mut().handle().client.connect();
         let first = child.id();
         run_until(&mut child, 0, |child, _| child.id() != first);
-        assert!(child.session.wants_output() && child.life.is_some());
+        assert!(child.session.wants_output() && child.process.is_some());
         let second = child.id();
         run_until(&mut child, 0, |child, _| !child.session.wants_output());
         assert!(child.state().explain(TransportError::Closed).contains("exit status: 3"));
@@ -475,8 +476,8 @@ mod tests {
 
     /// Waits until the process has ended, and lets the client know that.
     fn wait(child: &mut Child) {
-        let life = child.life.as_mut().unwrap();
-        life.status = Some(async_io::block_on(life.child.status()).unwrap());
+        let process = child.process.as_mut().unwrap();
+        process.status = Some(async_io::block_on(process.child.status()).unwrap());
     }
 
     #[test]

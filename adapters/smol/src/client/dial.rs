@@ -12,7 +12,7 @@ use mcp_sansio_host::{HttpPlace, HttpSession, HttpStream, NetSocket, TlsConnecto
 use crate::socket::{AsyncSocket, Socket};
 
 /// The server's address and the way to connect.
-pub(super) struct Place {
+pub(super) struct DialTarget {
     http: HttpPlace,
     secure: Option<TlsConnector>,
 }
@@ -28,9 +28,9 @@ pub(super) struct Dialed {
 
 pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
 
-impl Place {
+impl DialTarget {
     pub(super) fn of<A, T>(session: &HttpSession<'_, A, T>) -> Self {
-        Place { http: session.place.clone(), secure: session.secure.clone() }
+        DialTarget { http: session.place.clone(), secure: session.secure.clone() }
     }
 
     /// Connects.
@@ -84,11 +84,11 @@ mod tests {
         // Without IPv6 there is no other address.
         let Ok(listener) = TcpListener::bind((last.ip(), 0)) else { return };
         let address = listener.local_addr().unwrap();
-        let place = Place {
+        let target = DialTarget {
             http: HttpPlace::Tcp(mcp_sansio_host::HttpOrigin::new("localhost", address.port(), each)),
             secure: None,
         };
-        let dialed = async_io::block_on(place.dial()).unwrap();
+        let dialed = async_io::block_on(target.dial()).unwrap();
         let Some(NetSocket::Tcp(socket)) = dialed.socket.net() else { panic!("{:?}", dialed.socket) };
         let HttpPlace::Tcp(mut origin) = dialed.http else { panic!("a network") };
         origin.works(dialed.address.unwrap());

@@ -154,12 +154,12 @@ impl EventSender {
 }
 
 impl ClientHandler for EventSender {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         if let ClientEvent::Asked(asked) = &event {
             for question in asked.questions() {
                 if !self.tell(OwnedEvent::Asked(OwnedServerRequest::new(&question, asked.token))) {
                     let refusal = RpcError::new(code::INTERNAL, "The client is too busy to answer");
-                    let _ = link.refuse(question.id, &refusal);
+                    let _ = handle.refuse(question.id, &refusal);
                 }
             }
         } else if let Some(event) = own(&event) {

@@ -14,7 +14,7 @@ use mcp_sansio_http::client::{HttpTransport, SocketAction};
 
 use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
-use super::dial::{Dialing, Place};
+use super::dial::{DialTarget, Dialing};
 use super::lines::Got;
 use super::{ChildExit, ClientError, Trace, Transport};
 use crate::socket::{ByteStream, Socket};
@@ -84,16 +84,16 @@ impl Http {
     ///
     /// # Errors
     /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` (on Unix) or `https` (with the feature `tls`).
-    pub fn new(url: &str, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
-        Http::with(url, profile, HttpOptions::new())
+    pub fn new(url: &str, info: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
+        Http::with(url, info, HttpOptions::new())
     }
 
     /// Makes a client's end for the server at `url`, with options. It connects with the first request.
     ///
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
-    pub fn with(url: &str, profile: &'static ClientInfo<'static>, options: HttpOptions) -> Result<Self, ClientError> {
-        Ok(Http::of(options.open(url, profile, Asking::default())?, None))
+    pub fn with(url: &str, info: &'static ClientInfo<'static>, options: HttpOptions) -> Result<Self, ClientError> {
+        Ok(Http::of(options.open(url, info, Asking::default())?, None))
     }
 
     /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
@@ -129,10 +129,10 @@ impl Http {
     pub fn over(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        profile: &'static ClientInfo<'static>,
+        info: &'static ClientInfo<'static>,
         options: HttpOptions,
     ) -> Result<Self, ClientError> {
-        let session = options.open_stream(profile, Asking::default())?;
+        let session = options.open_stream(info, Asking::default())?;
         Ok(Http::of(session, Some(ByteStream::new(reader, writer))))
     }
 
@@ -217,7 +217,7 @@ impl Http {
                         self.sockets[slot] = Carrier::Up(Link::new(Socket::Stream(stream)));
                         self.session.web.remote().connected(slot);
                     }
-                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(Place::of(&self.session).dial())),
+                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(DialTarget::of(&self.session).dial())),
                 },
             }
         }

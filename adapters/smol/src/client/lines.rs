@@ -132,13 +132,13 @@ pub struct StreamTransport<R, W> {
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<R, W> {
     /// Makes a client's end of this reader and writer.
-    pub fn new(reader: R, writer: W, profile: &'static ClientInfo<'static>) -> Self {
-        StreamTransport::with(reader, writer, profile, &ClientOptions::new())
+    pub fn new(reader: R, writer: W, info: &'static ClientInfo<'static>) -> Self {
+        StreamTransport::with(reader, writer, info, &ClientOptions::new())
     }
 
     /// Makes a client's end of this reader and writer, with other times and limits.
-    pub fn with(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
-        StreamTransport { lines: Lines::new(profile, options), link: LineLink::new(reader, writer) }
+    pub fn with(reader: R, writer: W, info: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
+        StreamTransport { lines: Lines::new(info, options), link: LineLink::new(reader, writer) }
     }
 }
 

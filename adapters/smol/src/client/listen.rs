@@ -57,7 +57,7 @@ pub(super) struct ListenHandler<'l> {
 }
 
 impl ClientHandler for ListenHandler<'_> {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         match &event {
             ClientEvent::Done { token, outcome, .. } => {
                 if let Some(heard) = self.listens.get_mut(token) {
@@ -80,7 +80,7 @@ impl ClientHandler for ListenHandler<'_> {
             }
             _ => {}
         }
-        self.handler.event(event, link);
+        self.handler.event(event, handle);
     }
 }
 

@@ -232,7 +232,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
-    /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
+    /// [`ClientError::NoCommonRevision`] if it supports no revision of the info.
     pub async fn connect(&self) -> Result<Arc<ServerHello>, ClientError> {
         self.open(None).await
     }
@@ -387,7 +387,7 @@ impl Client {
     /// [`SendError::Stale`](mcp_sansio::client::SendError::Stale) if the server does not wait for the answer any
     /// more.
     pub fn reply(&self, question: ServerRequestId, reply: &ClientResult<'_>) -> Result<(), ClientError> {
-        self.link(|link| link.reply(question, reply))?.map_err(ClientError::from)
+        self.handle(|handle| handle.reply(question, reply))?.map_err(ClientError::from)
     }
 
     /// Refuses a request of the server with an error.
@@ -395,7 +395,7 @@ impl Client {
     /// # Errors
     /// As [`reply`](Client::reply).
     pub fn refuse(&self, question: ServerRequestId, refusal: &RpcError<'_>) -> Result<(), ClientError> {
-        self.link(|link| link.refuse(question, refusal))?.map_err(ClientError::from)
+        self.handle(|handle| handle.refuse(question, refusal))?.map_err(ClientError::from)
     }
 
     /// Sets the level of the log messages that the server sends: `logging/setLevel` up to 2025-11-25
@@ -408,10 +408,10 @@ impl Client {
     /// # Errors
     /// As a [request](Client::request).
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
-        let modern = self.link(|link| {
-            let modern = link.client.revision().is_some_and(Revision::is_modern);
+        let modern = self.handle(|handle| {
+            let modern = handle.client.revision().is_some_and(Revision::is_modern);
             // From 2026-07-28 this only notes the level for later requests.
-            modern.then(|| link.client.set_log_level(level, link.out))
+            modern.then(|| handle.client.set_log_level(level, handle.out))
         })?;
         match modern {
             Some(noted) => noted.map(drop).map_err(ClientError::from),
@@ -429,7 +429,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent.
     pub fn roots_changed(&self) -> Result<(), ClientError> {
-        self.link(|link| link.client.roots_changed(link.out))?.map_err(ClientError::from)
+        self.handle(|handle| handle.client.roots_changed(handle.out))?.map_err(ClientError::from)
     }
 
     /// Calls `act` with the engine and its sink, for everything else. Outcomes of requests that are sent here go to
@@ -437,9 +437,9 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Lost`] if the connection is closed.
-    pub fn link<R>(&self, act: impl FnOnce(&mut ClientHandle<'_, 'static>) -> R) -> Result<R, ClientError> {
+    pub fn handle<R>(&self, act: impl FnOnce(&mut ClientHandle<'_, 'static>) -> R) -> Result<R, ClientError> {
         self.with(|state| {
-            let done = act(&mut state.link()?);
+            let done = act(&mut state.handle()?);
             state.wake_driver();
             Ok(done)
         })
@@ -450,7 +450,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Lost`] if the connection is closed.
     pub fn engine<R>(&self, look: impl FnOnce(&mcp_sansio::client::Client<'static>) -> R) -> Result<R, ClientError> {
-        self.with(|state| Ok(look(state.link()?.client)))
+        self.with(|state| Ok(look(state.handle()?.client)))
     }
 
     /// Calls `trace` with every message in both directions. It runs where the handler does.

@@ -41,7 +41,7 @@ impl Shared {
         }
         // Relaxed is enough: if the value is this thread's number, this thread wrote it.
         let held = self.holder.load(Ordering::Relaxed) == this_thread();
-        assert!(!held, "a client was used by its own handler: use the link, or another task");
+        assert!(!held, "a client was used by its own handler: use the handle, or another task");
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -201,13 +201,13 @@ impl State {
     }
 
     /// Returns the engine, with its time set, and its sink.
-    pub(super) fn link(&mut self) -> Result<ClientHandle<'_, 'static>, ClientError> {
+    pub(super) fn handle(&mut self) -> Result<ClientHandle<'_, 'static>, ClientError> {
         let now = self.now();
         match &mut self.transport {
             Some(transport) => {
-                let link = transport.state_mut().handle();
-                link.client.set_now(now);
-                Ok(link)
+                let handle = transport.state_mut().handle();
+                handle.client.set_now(now);
+                Ok(handle)
             }
             None => Err(ClientError::closed(&self.over)),
         }
@@ -238,11 +238,11 @@ impl State {
     fn send(&mut self, request: &Request<'_>, sending: &mut Option<Sending>) -> Result<Option<PendingId>, ClientError> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.state_mut().is_full());
         let (settling, restarting) = (self.is_settling(), self.restarting);
-        let mut link = self.link()?;
+        let mut handle = self.handle()?;
         if full || settling || restarting {
             return Ok(None);
         }
-        match link.send(request) {
+        match handle.send(request) {
             Ok(token) => {
                 self.outcomes.expect(token);
                 // Before it is written: its first event may come in the same turn, or to another thread.
@@ -253,7 +253,7 @@ impl State {
                 Ok(Some(token))
             }
             Err(SendError::FullNow | SendError::Busy) => Ok(None),
-            Err(SendError::NotConnected) if link.client.is_opening() => Ok(None),
+            Err(SendError::NotConnected) if handle.client.is_opening() => Ok(None),
             Err(SendError::NotConnected) => Err(self.not_connected()),
             Err(error) => Err(error.into()),
         }
@@ -392,7 +392,7 @@ impl State {
 
     /// Cancels a request or subscription, at once or when the cancellation fits into the sink.
     pub(super) fn cancel(&mut self, token: PendingId) {
-        let cancelled = self.link().map(|mut link| link.cancel(token, None));
+        let cancelled = self.handle().map(|mut handle| handle.cancel(token, None));
         if matches!(cancelled, Ok(Err(SendError::FullNow))) {
             self.given_up.push(token);
         }
@@ -401,7 +401,7 @@ impl State {
 
     pub(super) fn cancel_again(&mut self) {
         for token in std::mem::take(&mut self.given_up) {
-            let cancelled = self.link().map(|mut link| link.cancel(token, None));
+            let cancelled = self.handle().map(|mut handle| handle.cancel(token, None));
             if matches!(cancelled, Ok(Err(SendError::FullNow))) {
                 self.given_up.push(token);
             }
@@ -409,21 +409,21 @@ impl State {
     }
 
     pub(super) fn listen(&mut self, filter: &SubscriptionFilter<'_>) -> Result<PendingId, ClientError> {
-        let link = self.link()?;
-        match link.client.listen(filter) {
+        let handle = self.handle()?;
+        match handle.client.listen(filter) {
             Ok(token) => {
                 self.listens.insert(token, Heard::new(filter));
                 self.wake_driver();
                 Ok(token)
             }
-            Err(SendError::NotConnected) if !link.client.is_opening() => Err(self.not_connected()),
+            Err(SendError::NotConnected) if !handle.client.is_opening() => Err(self.not_connected()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Begins to open the connection, unless it is being opened.
     pub(super) fn connect(&mut self, known: Option<Revision>) -> Result<(), ClientError> {
-        self.link()?;
+        self.handle()?;
         if let Some(transport) = self.transport.as_mut().filter(|_| !self.outcomes.is_opening()) {
             self.outcomes.connect(transport.state_mut().handle().client, known);
             self.wake_driver();
@@ -433,7 +433,7 @@ impl State {
 
     /// Begins to make a new connection, unless one is being made.
     pub(super) fn restart(&mut self) -> Result<(), ClientError> {
-        self.link()?;
+        self.handle()?;
         if !self.restarting {
             self.restarting = true;
             self.outcomes.begin();

@@ -25,7 +25,7 @@ impl Client {
     /// A `notifications/tasks` about the task counts as a poll: to get them, [listen](Client::listen) to the topic `taskIds` with
     /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_extensions::tasks::client::FollowLimits::poll_interval).
     ///
-    /// The profile must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
+    /// The info must [declare](mcp_sansio_extensions::tasks::client::DECLARATION) tasks.
     ///
     /// ```no_run
     /// # use mcp_sansio::client::{ClientInfo, Request};

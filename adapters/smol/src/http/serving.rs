@@ -13,7 +13,7 @@ use mcp_sansio_host::HttpServing;
 use mcp_sansio_http::endpoint::App;
 
 use super::socket::{Listener, ServedSocket};
-use super::wake::{Bell, Woken};
+use super::wake::{ConnectionWaker, Woken};
 use super::{Checks, HttpServer};
 use crate::socket::Socket;
 
@@ -154,8 +154,8 @@ impl<S> Hall<S> {
     /// Takes a new connection.
     fn enter(&mut self, app: &mut App<'_, S>, accepted: Socket) {
         let is_spare = accepted.net().is_some_and(|socket| self.serving.spare.has(socket));
-        let bell = Bell::new(self.serving.host.vacant(), Arc::clone(&self.woken));
-        self.serving.enter(ServedSocket::new(accepted, bell), is_spare, app);
+        let waker = ConnectionWaker::new(self.serving.host.vacant(), Arc::clone(&self.woken));
+        self.serving.enter(ServedSocket::new(accepted, waker), is_spare, app);
     }
 
     /// Sets the timer to the next deadline. Returns whether that is now.

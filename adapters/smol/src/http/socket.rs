@@ -10,7 +10,7 @@ use mcp_sansio_host::{HttpListener, HttpStream, NetSocket, no_address};
 use mcp_sansio_http::host::{Broken, HttpSocket, Interest};
 
 use super::descriptors::{has_gone, is_broken};
-use super::wake::Bell;
+use super::wake::ConnectionWaker;
 use crate::socket::{AsyncSocket, ByteStream, Socket};
 
 /// The source of connections.
@@ -57,11 +57,11 @@ impl Listener {
     }
 }
 
-/// The socket of a connection. It wakes its [`Bell`].
+/// The socket of a connection. It wakes its [`ConnectionWaker`].
 #[derive(Debug)]
 pub(super) struct ServedSocket {
     socket: Socket,
-    bell: Arc<Bell>,
+    source: Arc<ConnectionWaker>,
     waker: Waker,
     /// The last read took all bytes that were there, and the socket has not woken since.
     is_drained: bool,
@@ -70,14 +70,14 @@ pub(super) struct ServedSocket {
 }
 
 impl ServedSocket {
-    pub(super) fn new(socket: Socket, bell: Arc<Bell>) -> Self {
-        let waker = Waker::from(Arc::clone(&bell));
-        ServedSocket { socket, bell, waker, is_drained: false, interest: Interest::Read }
+    pub(super) fn new(socket: Socket, source: Arc<ConnectionWaker>) -> Self {
+        let waker = Waker::from(Arc::clone(&source));
+        ServedSocket { socket, source, waker, is_drained: false, interest: Interest::Read }
     }
 
     /// Notes that the socket has woken. Before the turn, so that wakes during the turn are kept.
     pub(super) fn set_woken(&mut self) {
-        self.is_drained &= !self.bell.reset();
+        self.is_drained &= !self.source.reset();
     }
 
     #[cfg(all(test, unix))]
@@ -132,7 +132,7 @@ impl HttpSocket for ServedSocket {
     fn wait_for(&mut self, interest: Interest, again: bool) -> Result<(), Broken> {
         self.interest = interest;
         if self.is_unread() {
-            self.bell.note_unread();
+            self.source.note_unread();
         }
         if again {
             self.waker.wake_by_ref();

@@ -31,7 +31,7 @@ impl Woken {
         std::mem::swap(&mut inner.slots, slots);
     }
 
-    /// Returns whether a connection has [noted](Bell::note_unread) that its bytes are not read.
+    /// Returns whether a connection has [noted](ConnectionWaker::note_unread) that its bytes are not read.
     pub(crate) fn take_unread(&self) -> bool {
         self.unread.swap(false, Ordering::Relaxed)
     }
@@ -50,15 +50,15 @@ impl Woken {
 
 /// The waker of one socket.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct ConnectionWaker {
     slot: usize,
-    rung: AtomicBool,
+    is_awake: AtomicBool,
     woken: Arc<Woken>,
 }
 
-impl Bell {
+impl ConnectionWaker {
     pub(crate) fn new(slot: usize, woken: Arc<Woken>) -> Arc<Self> {
-        Arc::new(Bell { slot, rung: AtomicBool::new(false), woken })
+        Arc::new(ConnectionWaker { slot, is_awake: AtomicBool::new(false), woken })
     }
 
     /// Notes that the bytes of the connection are not read.
@@ -69,17 +69,17 @@ impl Bell {
     /// Allows the next wake, and returns whether there was one. Called before a turn, so that wakes during the turn are
     /// kept.
     pub(crate) fn reset(&self) -> bool {
-        self.rung.swap(false, Ordering::AcqRel)
+        self.is_awake.swap(false, Ordering::AcqRel)
     }
 }
 
-impl Wake for Bell {
+impl Wake for ConnectionWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.rung.swap(true, Ordering::AcqRel) {
+        if !self.is_awake.swap(true, Ordering::AcqRel) {
             self.woken.push(self.slot);
         }
     }
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn a_slot_that_has_woken_is_taken_once() {
         let woken = Arc::<Woken>::default();
-        let [one, other] = [3, 5].map(|slot| Bell::new(slot, Arc::clone(&woken)));
+        let [one, other] = [3, 5].map(|slot| ConnectionWaker::new(slot, Arc::clone(&woken)));
         let mut slots = vec![9];
         assert_eq!(take(&woken, &mut slots), [0; 0]);
-        for bell in [&one, &one, &other] {
-            bell.wake_by_ref();
+        for waker in [&one, &one, &other] {
+            waker.wake_by_ref();
         }
         assert_eq!(take(&woken, &mut slots), [3, 5]);
         // It rings again when its turn has begun.
@@ -136,11 +136,11 @@ mod tests {
         let woken = &executor.woken;
         woken.take(&Context::from_waker(&Arc::clone(&executor).into()), &mut Vec::new());
         for slot in [1, 2] {
-            Bell::new(slot, Arc::clone(woken)).wake_by_ref();
+            ConnectionWaker::new(slot, Arc::clone(woken)).wake_by_ref();
         }
         assert_eq!(*executor.taken.lock().unwrap(), [[1], [2]]);
         take(woken, &mut Vec::new());
-        Bell::new(3, Arc::clone(woken)).wake_by_ref();
+        ConnectionWaker::new(3, Arc::clone(woken)).wake_by_ref();
         assert_eq!(executor.taken.lock().unwrap().len(), 2, "another one polls it now");
     }
 }

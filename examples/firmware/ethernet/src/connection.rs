@@ -46,7 +46,7 @@ impl<'a> Shared<'_, 'a> {
 pub(crate) struct Connection {
     handle: SocketHandle,
     wired: HttpConnection<'static, HEADERS>,
-    life: Life,
+    state: ConnectionState,
     /// The time when the last byte arrived or left.
     moved: Millis,
     /// The connection must close as soon as this does no harm.
@@ -56,7 +56,7 @@ pub(crate) struct Connection {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum ConnectionState {
     /// The socket listens for a client.
     Waiting,
     Open,
@@ -76,7 +76,7 @@ impl Connection {
         Connection {
             handle,
             wired: HttpConnection::new(input, output, limits),
-            life: Life::Waiting,
+            state: ConnectionState::Waiting,
             moved: 0,
             leaving: false,
             cut: false,
@@ -88,10 +88,10 @@ impl Connection {
     pub(crate) fn turn(&mut self, net: &mut Net, shared: &mut Shared<'_, '_>, scarce: bool) -> bool {
         let Net { sockets, port, .. } = net;
         let socket = sockets.get_mut::<tcp::Socket<'_>>(self.handle);
-        match self.life {
-            Life::Waiting => self.wait(socket, shared.now),
-            Life::Open => self.serve(scarce, socket, shared, &mut |bytes| port.random.fill(bytes)),
-            Life::Closing { since } => {
+        match self.state {
+            ConnectionState::Waiting => self.wait(socket, shared.now),
+            ConnectionState::Open => self.serve(scarce, socket, shared, &mut |bytes| port.random.fill(bytes)),
+            ConnectionState::Closing { since } => {
                 let patience = if port.waiting() > 0 { WANTED_MILLIS } else { CLOSE_MILLIS };
                 self.close(socket, shared.now.saturating_sub(since) >= patience)
             }
@@ -106,12 +106,12 @@ impl Connection {
     /// Returns `true` if the socket will be free soon.
     pub(crate) fn is_leaving(&self, now: Millis) -> bool {
         let answers = self.leaving && self.wired.stream().is_none() && now.saturating_sub(self.moved) < STALL_MILLIS;
-        matches!(self.life, Life::Closing { .. }) || self.cut || answers
+        matches!(self.state, ConnectionState::Closing { .. }) || self.cut || answers
     }
 
     /// Returns the time of the last byte. `None` if the connection is leaving, or has an event stream.
     pub(crate) fn idle_since(&self) -> Option<Millis> {
-        (self.life == Life::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
+        (self.state == ConnectionState::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
     }
 
     /// Returns the time since which the connection has carried no bytes, if ending it does little harm: the client
@@ -121,7 +121,7 @@ impl Connection {
             Some(stream) => endpoint.only_listens(stream),
             None => self.leaving && now.saturating_sub(self.moved) >= STALL_MILLIS,
         };
-        (self.life == Life::Open && !self.cut && quiet).then_some(self.moved)
+        (self.state == ConnectionState::Open && !self.cut && quiet).then_some(self.moved)
     }
 
     /// Ends the connection although its client listens. The client will connect again.
@@ -141,7 +141,7 @@ impl Connection {
             return false;
         }
         if socket.may_recv() || socket.may_send() {
-            (self.life, self.moved) = (Life::Open, now);
+            (self.state, self.moved) = (ConnectionState::Open, now);
             return true;
         }
         false
@@ -177,7 +177,7 @@ impl Connection {
             } else {
                 socket.abort()
             }
-            self.life = Life::Closing { since: now };
+            self.state = ConnectionState::Closing { since: now };
             return true;
         }
         let wait = match self.must_wait(shared) {
@@ -194,7 +194,7 @@ impl Connection {
             WaitFor::Close if emptied => {
                 self.wired.leave(&mut shared.host());
                 socket.close();
-                self.life = Life::Closing { since: now };
+                self.state = ConnectionState::Closing { since: now };
                 return true;
             }
             // Reading goes on.
@@ -243,7 +243,7 @@ impl Connection {
     fn forget(&mut self, socket: &mut tcp::Socket<'_>) {
         listen(socket);
         self.wired.reset();
-        (self.life, self.leaving, self.cut) = (Life::Waiting, false, false);
+        (self.state, self.leaving, self.cut) = (ConnectionState::Waiting, false, false);
     }
 }
 

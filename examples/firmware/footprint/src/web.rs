@@ -68,7 +68,8 @@ pub fn ask(hooks: &mut dyn HttpHooks) {
     loop {
         // There is no clock here. With a clock, pass its time to `run`.
         port.timed(|| {
-            let mut on_event = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| call(event, link, &mut right);
+            let mut on_event =
+                |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| call(event, handle, &mut right);
             while web.run(0, &mut on_event, hooks) {}
         });
         if let Some(action) = web.remote().next_action() {
@@ -90,7 +91,7 @@ pub fn ask(hooks: &mut dyn HttpHooks) {
     port.close();
 }
 
-fn call(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>, right: &mut u32) {
+fn call(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>, right: &mut u32) {
     match event {
         ClientEvent::Connected(_) => {}
         ClientEvent::Done { outcome: Ok(result), .. } => {
@@ -99,5 +100,5 @@ fn call(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>, right: &mut u32
         }
         _ => return,
     }
-    let _ = link.send(&Request::call("add").arguments(&ARGUMENTS));
+    let _ = handle.send(&Request::call("add").arguments(&ARGUMENTS));
 }

@@ -14,14 +14,14 @@ use crate::{Echo, Task, invent, skills};
 pub(crate) fn run(
     url: &str,
     task: &Task,
-    profile: ClientInfo<'static>,
+    info: ClientInfo<'static>,
     options: HttpOptions,
     login: AuthorizationOptions,
 ) -> Result<usize, ClientError> {
     // It lives as long as the process.
-    let profile: &'static ClientInfo<'static> = Box::leak(Box::new(profile));
+    let info: &'static ClientInfo<'static> = Box::leak(Box::new(info));
     smol::block_on(async {
-        let (client, driver) = Client::new(Http::with(url, profile, options)?.authorization(login)?, User);
+        let (client, driver) = Client::new(Http::with(url, info, options)?.authorization(login)?, User);
         let driver = smol::spawn(driver);
         client.connect().await?;
         let mut host = Host { client, scenario: task.scenario.clone(), failures: 0 };

@@ -84,7 +84,7 @@ impl Task {
 
 fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
     let task = Task::new();
-    let profile = ClientInfo::new("conformance-client", env!("CARGO_PKG_VERSION"))
+    let info = ClientInfo::new("conformance-client", env!("CARGO_PKG_VERSION"))
         .title("Conformance client")
         .feature(ClientCapability::ElicitForm)
         .feature(ClientCapability::ElicitUrl)
@@ -95,9 +95,9 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
     let speaks_2025_03_26 = task.revisions().contains(Revision::V2025_03_26);
     let login = login::options(&task.context, speaks_2025_03_26, task.revision.map(Revision::date));
     if smol {
-        return futures::run(url, &task, profile, options, login);
+        return futures::run(url, &task, info, options, login);
     }
-    let server = Http::with(url, &profile, options)?.authorization(login)?;
+    let server = Http::with(url, &info, options)?.authorization(login)?;
     let mut host = Host { client: Client::new(server, User), scenario: task.scenario.clone(), failures: 0 };
     host.client.connect()?;
     match task.scenario.as_str() {

@@ -15,12 +15,12 @@ pub(crate) struct User;
 const ROOTS: [Root<'static>; 1] = [Root::new("file:///tmp").unwrap().name("scratch")];
 
 impl ClientHandler for User {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         match event {
             ClientEvent::Asked(asked) => {
                 for question in asked.questions() {
                     println!("asked: {question:?}");
-                    if let Err(error) = answer(question, link) {
+                    if let Err(error) = answer(question, handle) {
                         eprintln!("not answered: {error}");
                     }
                 }
@@ -30,24 +30,24 @@ impl ClientHandler for User {
     }
 }
 
-fn answer(question: ServerRequest<'_>, link: &mut ClientHandle<'_, '_>) -> Result<(), mcp_sansio::client::SendError> {
+fn answer(question: ServerRequest<'_>, handle: &mut ClientHandle<'_, '_>) -> Result<(), mcp_sansio::client::SendError> {
     match question.kind {
         ServerRequestKind::Form => {
             let schema = question.params.get("requestedSchema").unwrap_or(Raw::constant("{}"));
             match Form::of(schema) {
                 Ok(form) => {
                     let content = invent::content(&form);
-                    link.reply(question.id, &ClientResult::accept(content.raw()).defaults(schema))
+                    handle.reply(question.id, &ClientResult::accept(content.raw()).defaults(schema))
                 }
-                Err(_) => link.refuse(question.id, &RpcError::invalid_params("The form cannot be shown")),
+                Err(_) => handle.refuse(question.id, &RpcError::invalid_params("The form cannot be shown")),
             }
         }
-        ServerRequestKind::UrlElicitation => link.reply(question.id, &ClientResult::consent()),
-        ServerRequestKind::Sampling => link.reply(
+        ServerRequestKind::UrlElicitation => handle.reply(question.id, &ClientResult::consent()),
+        ServerRequestKind::Sampling => handle.reply(
             question.id,
             &ClientResult::sampled(CreateMessageResult::new("none", ContentBlock::text("I do not know."))),
         ),
-        ServerRequestKind::Roots => link.reply(question.id, &ClientResult::roots(&ROOTS)),
-        _ => link.refuse(question.id, &RpcError::refused()),
+        ServerRequestKind::Roots => handle.reply(question.id, &ClientResult::roots(&ROOTS)),
+        _ => handle.refuse(question.id, &RpcError::refused()),
     }
 }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         eprintln!("usage: walker REVISION|auto URL | walker REVISION|auto -- COMMAND ARGS...");
         return ExitCode::from(2);
     };
-    let profile: &'static ClientInfo<'static> = Box::leak(Box::new(profile(Revision::from_date(&revision))));
+    let info: &'static ClientInfo<'static> = Box::leak(Box::new(info(Revision::from_date(&revision))));
     // A server that starts slowly must not be taken for an older one.
     let options = ClientOptions::new().timeout(STEP).probe_timeout(STEP);
     let begun = Instant::now();
@@ -45,13 +45,13 @@ fn main() -> ExitCode {
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
         let options = ChildOptions::new().options(options).stderr(Stderr::Inherit).close_time(END);
-        Child::spawn_with(command, profile, options).map(|child| {
+        Child::spawn_with(command, info, options).map(|child| {
             let ended = walk(child, begun);
             let after = ended.map(|ended| format!("{:?}", ended.after));
             tell(json!({"step": "end", "after": after, "code": ended.and_then(|ended| ended.status?.code())}));
         })
     } else {
-        Http::with(&target, profile, HttpOptions::new().options(options)).map(|http| {
+        Http::with(&target, info, HttpOptions::new().options(options)).map(|http| {
             walk(http, begun);
             tell(json!({"step": "end"}));
         })
@@ -65,9 +65,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns a profile with all capabilities.
-fn profile(pinned: Option<Revision>) -> ClientInfo<'static> {
-    let profile = ClientInfo::new("walker", "1.0")
+/// Returns a info with all capabilities.
+fn info(pinned: Option<Revision>) -> ClientInfo<'static> {
+    let info = ClientInfo::new("walker", "1.0")
         .title("Walker")
         .feature(ClientCapability::ElicitForm)
         .feature(ClientCapability::ElicitUrl)
@@ -75,8 +75,8 @@ fn profile(pinned: Option<Revision>) -> ClientInfo<'static> {
         .feature(ClientCapability::SamplingTools)
         .roots_changed();
     match pinned {
-        Some(revision) => profile.revisions(Revisions::NONE.with(revision)),
-        None => profile,
+        Some(revision) => info.revisions(Revisions::NONE.with(revision)),
+        None => info,
     }
 }
 

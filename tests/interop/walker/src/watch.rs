@@ -41,12 +41,12 @@ impl Watch {
 }
 
 impl ClientHandler for Watch {
-    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+    fn event(&mut self, event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
         let note = match event {
             ClientEvent::Connected(_) => return,
             ClientEvent::Asked(asked) => {
                 for question in asked.questions() {
-                    let replied = self.reply(&question, link);
+                    let replied = self.reply(&question, handle);
                     self.events.push(json!({
                         "event": "asked", "kind": format!("{:?}", question.kind), "params": value(question.params),
                         "of": asked.token.is_some(), "failure": replied.err().map(|error| error.to_string()),
@@ -92,30 +92,30 @@ impl Watch {
     fn reply(
         &self,
         question: &ServerRequest<'_>,
-        link: &mut ClientHandle<'_, '_>,
+        handle: &mut ClientHandle<'_, '_>,
     ) -> Result<(), mcp_sansio::client::SendError> {
         match question.kind {
             ServerRequestKind::Form | ServerRequestKind::UrlElicitation if self.mood == Mood::Decline => {
-                link.reply(question.id, &ClientResult::decline())
+                handle.reply(question.id, &ClientResult::decline())
             }
             ServerRequestKind::Form | ServerRequestKind::UrlElicitation if self.mood == Mood::Cancel => {
-                link.reply(question.id, &ClientResult::cancel())
+                handle.reply(question.id, &ClientResult::cancel())
             }
             ServerRequestKind::Form => {
                 let schema = question.params.get("requestedSchema").unwrap_or(Raw::constant("{}"));
                 let filled = fill_in(schema).to_string();
                 let Ok(filled) = Raw::parse(filled.as_bytes()) else { return Ok(()) };
-                link.reply(question.id, &ClientResult::accept(filled).defaults(schema))
+                handle.reply(question.id, &ClientResult::accept(filled).defaults(schema))
             }
-            ServerRequestKind::UrlElicitation => link.reply(question.id, &ClientResult::consent()),
-            ServerRequestKind::Sampling => link
+            ServerRequestKind::UrlElicitation => handle.reply(question.id, &ClientResult::consent()),
+            ServerRequestKind::Sampling => handle
                 .reply(question.id, &ClientResult::sampled(CreateMessageResult::new(MODEL, ContentBlock::text(SAID)))),
             ServerRequestKind::Roots => {
                 let roots = ROOTS.map(|(uri, name)| Root::new(uri).map(|root| root.name(name)));
                 let roots: Vec<Root<'_>> = roots.into_iter().flatten().collect();
-                link.reply(question.id, &ClientResult::roots(&roots))
+                handle.reply(question.id, &ClientResult::roots(&roots))
             }
-            _ => link.refuse(question.id, &RpcError::refused()),
+            _ => handle.refuse(question.id, &RpcError::refused()),
         }
     }
 }

@@ -18,12 +18,12 @@ use serde_json::{Map, Value, json};
 static PROFILE: ClientInfo<'static> = ClientInfo::new("tryout", "0.1").feature(ClientCapability::ElicitForm);
 
 /// Says yes to every yes-or-no question, and prints all else.
-fn handle(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+fn on_event(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
     match event {
         ClientEvent::Asked(asked) => {
             for question in asked.questions() {
                 let Ok(form) = question.form() else {
-                    let _ = link.refuse(question.id, &RpcError::refused());
+                    let _ = handle.refuse(question.id, &RpcError::refused());
                     continue;
                 };
                 println!("asked: {}", question.message().map(|text| text.to_string()).unwrap_or_default());
@@ -31,7 +31,7 @@ fn handle(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
                 let yes: Map<_, _> = yes.map(|field| (field.name().to_string(), Value::Bool(true))).collect();
                 let content = Value::from(yes).to_string();
                 let content = Raw::parse(content.as_bytes()).expect("serde_json writes JSON");
-                let answered = link.reply(question.id, &ClientResult::accept(content).defaults(form.raw()));
+                let answered = handle.reply(question.id, &ClientResult::accept(content).defaults(form.raw()));
                 answered.unwrap_or_else(|error| println!("the answer was not sent: {error}"));
             }
         }
@@ -73,7 +73,7 @@ fn times_out<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, T, 
 fn stdio(server: &str, file: &str) -> Result<(), Box<dyn Error>> {
     let mut command = Command::new(server);
     command.arg(file);
-    let mut client = Client::new(Child::spawn(command, &PROFILE)?, handle);
+    let mut client = Client::new(Child::spawn(command, &PROFILE)?, on_event);
     list(&mut client)?;
     client.set_log_level(LoggingLevel::Info)?;
     let arguments = json!({"title": "milk", "body": "buy some", "kind": "todo", "due": {"date": "2026-12-01"}});
@@ -99,12 +99,12 @@ fn stdio(server: &str, file: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn http(url: &str, token: &str) -> Result<(), Box<dyn Error>> {
-    match Client::new(Http::new(url, &PROFILE)?, handle).connect() {
+    match Client::new(Http::new(url, &PROFILE)?, on_event).connect() {
         Ok(_) => println!("let in without a token?"),
         Err(error) => println!("without a token: {error}"),
     }
     let options = HttpOptions::new().header("Authorization", format!("Bearer {token}"));
-    let mut client = Client::new(Http::with(url, &PROFILE, options)?, handle);
+    let mut client = Client::new(Http::with(url, &PROFILE, options)?, on_event);
     list(&mut client)?;
     let who = client.request(&Request::call("whoami"))?;
     println!("who: {:?}", who.view::<CallToolResult>()?.text().map(|text| text.to_string()));

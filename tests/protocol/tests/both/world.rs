@@ -174,19 +174,19 @@ impl client::ClientHandler for Seen {
 
 impl Seen {
     /// Answers one of the open questions, if there is one.
-    pub(crate) fn answer(&mut self, at: usize, refuse: bool, mut link: ClientHandle<'_, '_>) {
+    pub(crate) fn answer(&mut self, at: usize, refuse: bool, mut handle: ClientHandle<'_, '_>) {
         if at >= self.questions.len() {
             return;
         }
         let question = self.questions.swap_remove(at);
         // The request may be over by now.
         let _ = match question.kind() {
-            _ if refuse => link.refuse(question, &RpcError::refused()),
+            _ if refuse => handle.refuse(question, &RpcError::refused()),
             ServerRequestKind::Sampling => {
-                link.reply(question, &ClientResult::sampled(CreateMessageResult::new("m", ContentBlock::text("42"))))
+                handle.reply(question, &ClientResult::sampled(CreateMessageResult::new("m", ContentBlock::text("42"))))
             }
-            ServerRequestKind::Roots => link.reply(question, &ClientResult::roots(&ROOTS)),
-            _ => link.reply(question, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))),
+            ServerRequestKind::Roots => handle.reply(question, &ClientResult::roots(&ROOTS)),
+            _ => handle.reply(question, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))),
         };
     }
 }

@@ -104,8 +104,8 @@ fn all_kinds_of_questions_in_any_order() {
 // spec: B081 B147 B148 B156
 #[test]
 fn the_state_comes_back_as_it_came() {
-    let profile = FULL;
-    let mut client = Client::growing(&profile);
+    let info = FULL;
+    let mut client = Client::growing(&info);
     let mut out = mcp_sansio::sink::LineSink::new(Vec::new());
     client.connect_as(Revision::V2026_07_28);
     let arguments = Raw::constant(r#"{"n":1.50e+1,"s":"\u00e9\/"}"#);
@@ -487,9 +487,9 @@ fn what_was_not_declared_is_refused() {
         (&VISITS, "sampling/createMessage", SAMPLE, -32601),
         (&FORMS, "sampling/createMessage", tools, -32602),
     ];
-    for (profile, method, params, code) in cases {
+    for (info, method, params, code) in cases {
         everywhere(|| {
-            let mut desk = Desk::legacy(profile, Revision::V2025_11_25);
+            let mut desk = Desk::legacy(info, Revision::V2025_11_25);
             desk.ask("5", method, params);
             assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored Undeclared", &code.into()));
             desk
@@ -727,7 +727,7 @@ fn capabilities() {
             ],
         ),
     ];
-    for (profile, expected) in cases {
+    for (info, expected) in cases {
         for revision in Revision::ALL {
             let place = match revision {
                 Revision::V2024_11_05 | Revision::V2025_03_26 => 0,
@@ -735,7 +735,7 @@ fn capabilities() {
                 Revision::V2025_11_25 => 2,
                 _ => 3,
             };
-            let mut desk = Desk::new(profile);
+            let mut desk = Desk::new(info);
             desk.client().connect_as(revision);
             desk.pump();
             if revision.is_modern() {
@@ -1018,7 +1018,7 @@ fn nothing_is_kept_of_what_was_answered() {
 #[test]
 fn visits_that_cannot_be_made_are_plain_errors() {
     let plain = "tools/call failed: no (-32042)";
-    for (profile, revision, data) in [
+    for (info, revision, data) in [
         (&PLAIN, Revision::V2025_11_25, visits(1)),
         (&FULL, Revision::V2025_06_18, visits(1)),
         (&FULL, Revision::V2026_07_28, visits(1)),
@@ -1028,7 +1028,7 @@ fn visits_that_cannot_be_made_are_plain_errors() {
         (&FULL, Revision::V2025_11_25, r#"{"elicitations":[{"mode":"url"}]}"#.to_owned()),
     ] {
         everywhere(|| {
-            let mut desk = if revision.is_modern() { Desk::modern(profile) } else { Desk::legacy(profile, revision) };
+            let mut desk = if revision.is_modern() { Desk::modern(info) } else { Desk::legacy(info, revision) };
             desk.send(&Request::call("x"));
             desk.error(-32042, &data);
             assert_eq!(desk.event(), plain);

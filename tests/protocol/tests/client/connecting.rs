@@ -15,8 +15,8 @@ static LEGACY_ONLY: ClientInfo<'static> =
 static NOTHING: ClientInfo<'static> = PLAIN.revisions(Revisions::NONE);
 
 /// Returns a client that has sent its probe.
-fn probing(profile: &'static ClientInfo<'static>) -> Desk {
-    let mut desk = Desk::new(profile);
+fn probing(info: &'static ClientInfo<'static>) -> Desk {
+    let mut desk = Desk::new(info);
     desk.client().connect();
     desk.pump();
     assert_eq!(desk.one()["method"], "server/discover");
@@ -318,8 +318,8 @@ fn a_sink_that_is_too_small_for_the_opening() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
         let mut bytes = [0; 100];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-        let profile = FULL.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::new(&profile, Slots::growing(2));
+        let info = FULL.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(&info, Slots::growing(2));
         client.connect();
         assert_eq!(client.advance(0, &mut out).unwrap_err(), FullError::Never);
         let told = client.advance(0, &mut out).unwrap();
@@ -615,8 +615,8 @@ fn the_era_is_remembered() {
 #[test]
 fn lent_memory_is_enough() {
     let mut held = [0; 1];
-    let profile = PLAIN;
-    let mut client = Client::new(&profile, Slots::growing(1)).held(&mut held);
+    let info = PLAIN;
+    let mut client = Client::new(&info, Slots::growing(1)).held(&mut held);
     let mut bytes = [0; 400];
     let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
     client.connect();

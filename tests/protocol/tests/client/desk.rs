@@ -123,8 +123,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(profile: &'static ClientInfo<'static>) -> Desk {
-        Desk::of(Client::new(profile, Slots::growing(6)).held(Store::growing(16 << 20)).timeout(60_000))
+    pub(crate) fn new(info: &'static ClientInfo<'static>) -> Desk {
+        Desk::of(Client::new(info, Slots::growing(6)).held(Store::growing(16 << 20)).timeout(60_000))
     }
 
     pub(crate) fn of(client: Client<'static>) -> Desk {
@@ -143,8 +143,8 @@ impl Desk {
     }
 
     /// Returns a client of the newest revision, connected to a server with all capabilities.
-    pub(crate) fn modern(profile: &'static ClientInfo<'static>) -> Desk {
-        let mut desk = Desk::new(profile);
+    pub(crate) fn modern(info: &'static ClientInfo<'static>) -> Desk {
+        let mut desk = Desk::new(info);
         desk.open_modern(OFFERS);
         desk
     }
@@ -164,8 +164,8 @@ impl Desk {
     }
 
     /// Returns a client of this revision, connected to a server with all capabilities.
-    pub(crate) fn legacy(profile: &'static ClientInfo<'static>, revision: Revision) -> Desk {
-        let mut desk = Desk::new(profile);
+    pub(crate) fn legacy(info: &'static ClientInfo<'static>, revision: Revision) -> Desk {
+        let mut desk = Desk::new(info);
         desk.open_legacy(revision, OFFERS);
         desk
     }

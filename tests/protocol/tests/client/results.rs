@@ -67,9 +67,9 @@ fn results_and_what_is_none() {
 fn results_of_extensions() {
     let result = r#"{"resultType":"com.example\/x","y":1}"#;
     const UNKNOWN: &str = "tools/call failed: the resultType of the answer is not known";
-    for (profile, expected) in [(&FULL, format!("tools/call ok {result}")), (&PLAIN, UNKNOWN.to_owned())] {
+    for (info, expected) in [(&FULL, format!("tools/call ok {result}")), (&PLAIN, UNKNOWN.to_owned())] {
         everywhere(|| {
-            let mut desk = Desk::modern(profile);
+            let mut desk = Desk::modern(info);
             desk.send(&Request::call("x"));
             desk.result(result);
             assert_eq!(desk.event(), expected);
@@ -115,7 +115,7 @@ fn unknown_resources() {
 fn every_request_says_who_asks() {
     static FORMS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitForm);
     let full = r#"{"experimental":{"x":{"a":1}},"extensions":{"com.example/x":{}},"roots":{},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}}}"#;
-    for (profile, name, capabilities) in
+    for (info, name, capabilities) in
         [(&PLAIN, "plain", "{}"), (&FORMS, "plain", r#"{"elicitation":{"form":{}}}"#), (&FULL, "desk", full)]
     {
         let capabilities: serde_json::Value = serde_json::from_str(capabilities).unwrap();
@@ -125,11 +125,11 @@ fn every_request_says_who_asks() {
             assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date(), "{said}");
             assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], capabilities, "{said}");
         };
-        let mut probing = Desk::new(profile);
+        let mut probing = Desk::new(info);
         probing.client().connect();
         probing.pump();
         check(&probing.one());
-        let mut desk = Desk::modern(profile);
+        let mut desk = Desk::modern(info);
         for request in [
             Request::discover(),
             Request::list_tools(),

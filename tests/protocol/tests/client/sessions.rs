@@ -18,8 +18,8 @@ const ANSWERS: [&str; 4] = [
 /// Sends each kind of message to a client of 2025-03-26. Returns its messages and its events.
 fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     let (mut input, mut output, mut held) = (vec![0; 1024], vec![0; room], [0; 64]);
-    let profile = PLAIN;
-    let client = Client::new(&profile, Slots::growing(2)).held(&mut held);
+    let info = PLAIN;
+    let client = Client::new(&info, Slots::growing(2)).held(&mut held);
     let sink = LineSink::new(SliceStorage::new(&mut output));
     let mut session = LineClient::new(LineBuffer::new(&mut input[..]), client, sink);
     let (mut said, mut told) = (Vec::new(), Vec::new());
@@ -31,10 +31,10 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     if newline {
         stream.push('\n');
     }
-    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+    let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
         if let ClientEvent::Connected(_) = event {
             // The notification may still fill the sink.
-            if link.send(&Request::list_tools()).is_err() {
+            if handle.send(&Request::list_tools()).is_err() {
                 return told.push("no room".to_owned());
             }
         }
@@ -205,8 +205,8 @@ fn a_full_sink_does_not_keep_answers_out() {
 #[test]
 fn a_full_sink_at_the_end() {
     let mut output = [0; 700];
-    let profile = PLAIN;
-    let client = Client::growing(&profile);
+    let info = PLAIN;
+    let client = Client::growing(&info);
     let mut input = [0; 512];
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));

@@ -125,8 +125,8 @@ fn malformed_values_are_refused() {
 #[test]
 fn questions_of_the_server() {
     for revision in LEGACY {
-        let profile = FULL;
-        let mut client = mcp_sansio::client::Client::growing(&profile);
+        let info = FULL;
+        let mut client = mcp_sansio::client::Client::growing(&info);
         let mut out = mcp_sansio::sink::LineSink::new(Vec::new());
         client.connect_as(revision);
         client.advance(0, &mut out).unwrap();

@@ -13,8 +13,8 @@
 //! use mcp_sansio_extensions::tasks::TaskStatus;
 //! use mcp_sansio_extensions::tasks::client::{DECLARATION, RESULT_TYPES, FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskHandle, TaskStep};
 //!
-//! let profile = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
-//! let mut engine = Client::growing(&profile);
+//! let info = ClientInfo::new("demo", "1.0").extensions(DECLARATION, RESULT_TYPES);
+//! let mut engine = Client::growing(&info);
 //! engine.connect_as(Revision::V2026_07_28);
 //! let result = Raw::constant(
 //!     r#"{"resultType":"task","taskId":"786512e2","status":"working","createdAt":"","lastUpdatedAt":"","ttlMs":60000,

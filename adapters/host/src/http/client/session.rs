@@ -237,14 +237,14 @@ impl HttpOptions {
     pub fn open<'m, A, T>(
         self,
         url: &str,
-        profile: &'m ClientInfo<'m>,
+        info: &'m ClientInfo<'m>,
         hooks: A,
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
-        let Some((path, url)) = of_unix(url) else { return self.open_at(url, None, CONNECTIONS, profile, hooks) };
+        let Some((path, url)) = of_unix(url) else { return self.open_at(url, None, CONNECTIONS, info, hooks) };
         if !cfg!(unix) {
             return Err(ClientError::Url(format!("{url} at {path}: only Unix systems have Unix sockets")));
         }
-        self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS, profile, hooks)
+        self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS, info, hooks)
     }
 
     /// Returns a client whose requests all go over one stream of bytes, one after the other, to
@@ -255,11 +255,11 @@ impl HttpOptions {
     /// [`ClientError::Url`] if a header is not valid.
     pub fn open_stream<'m, A, T>(
         mut self,
-        profile: &'m ClientInfo<'m>,
+        info: &'m ClientInfo<'m>,
         hooks: A,
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
         self.config = self.config.listen(false).idle_time(Duration::from_secs(u32::MAX.into()).as_millis() as Millis);
-        self.open_at("http://localhost/mcp", Some(HttpPlace::Stream), 1, profile, hooks)
+        self.open_at("http://localhost/mcp", Some(HttpPlace::Stream), 1, info, hooks)
     }
 
     fn open_at<'m, A, T>(
@@ -267,7 +267,7 @@ impl HttpOptions {
         url: &str,
         place: Option<HttpPlace>,
         connections: usize,
-        profile: &'m ClientInfo<'m>,
+        info: &'m ClientInfo<'m>,
         hooks: A,
     ) -> Result<HttpSession<'m, A, T>, ClientError> {
         if self.config.names.is_empty() {
@@ -285,7 +285,7 @@ impl HttpOptions {
             }),
             tls: self.tls.clone(),
             secure: remote.is_secure().then(|| TlsConnector::new(remote.host(), self.tls)).transpose()?,
-            web: HttpClient::growing(self.options.engine(profile, IN_FLIGHT), remote),
+            web: HttpClient::growing(self.options.engine(info, IN_FLIGHT), remote),
             hooks,
             trouble: String::new(),
             flow: None,

@@ -143,25 +143,25 @@ fn a_message_is_taken_back_in_part() {
     // All slots are taken: it waits in the queue.
     let mut web = web(&PROFILE);
     web.client().connect_as(Revision::V2025_11_25);
-    let link = web.handle();
+    let handle = web.handle();
     for _ in 0..2 {
-        mcp_sansio::sink::whole(link.out, MessageHead::Notification, |out| out.put(b"{}")).unwrap();
+        mcp_sansio::sink::whole(handle.out, MessageHead::Notification, |out| out.put(b"{}")).unwrap();
     }
-    let room = link.out.room();
-    link.out.begin(MessageHead::Notification).unwrap();
-    link.out.put(start.as_bytes()).unwrap();
-    let mark = link.out.mark();
-    link.out.put(b"what goes again").unwrap();
-    link.out.roll_back(mark);
-    assert_eq!(link.out.mark(), mark);
-    link.out.roll_back(Mark::new(0));
-    assert_eq!(link.out.room(), room);
-    link.out.begin(MessageHead::Notification).unwrap();
-    link.out.put(start.as_bytes()).unwrap();
-    link.out.put(end.as_bytes()).unwrap();
-    link.out.end();
+    let room = handle.out.room();
+    handle.out.begin(MessageHead::Notification).unwrap();
+    handle.out.put(start.as_bytes()).unwrap();
+    let mark = handle.out.mark();
+    handle.out.put(b"what goes again").unwrap();
+    handle.out.roll_back(mark);
+    assert_eq!(handle.out.mark(), mark);
+    handle.out.roll_back(Mark::new(0));
+    assert_eq!(handle.out.room(), room);
+    handle.out.begin(MessageHead::Notification).unwrap();
+    handle.out.put(start.as_bytes()).unwrap();
+    handle.out.put(end.as_bytes()).unwrap();
+    handle.out.end();
     // An empty sink has mark 0. This one is not empty.
-    assert_ne!(link.out.mark(), Mark::new(0));
+    assert_ne!(handle.out.mark(), Mark::new(0));
     let mut nothing = |_: mcp_sansio::client::ClientEvent<'_>, _: &mut mcp_sansio::client::ClientHandle<'_, '_>| {};
     let mut sent = Vec::new();
     for _ in 0..4 {

@@ -140,10 +140,10 @@ impl Transport for Scripted {
     }
 }
 
-fn scripted(profile: &'static ClientInfo<'static>, limit: usize) -> (Scripted, Arc<Mutex<Desk>>) {
+fn scripted(info: &'static ClientInfo<'static>, limit: usize) -> (Scripted, Arc<Mutex<Desk>>) {
     let desk = Arc::<Mutex<Desk>>::default();
     let input = LineBuffer::new(Store::growing(1 << 20));
-    let engine = ClientOptions::new().engine(profile, IN_FLIGHT);
+    let engine = ClientOptions::new().engine(info, IN_FLIGHT);
     let session = LineClient::new(input, engine, Backlog::new(limit));
     (Scripted { session, desk: Arc::clone(&desk) }, desk)
 }
@@ -184,8 +184,8 @@ struct Scene {
 
 impl Scene {
     /// Makes a client whose clock stands at 0. No line is begun while `limit` bytes wait.
-    fn with(profile: &'static ClientInfo<'static>, limit: usize) -> Self {
-        let (transport, desk) = scripted(profile, limit);
+    fn with(info: &'static ClientInfo<'static>, limit: usize) -> Self {
+        let (transport, desk) = scripted(info, limit);
         let mut state = State::new(Box::new(transport), Box::new(Ignore));
         state.started = Instant::now() + Duration::from_secs(3600);
         Scene { state, desk }

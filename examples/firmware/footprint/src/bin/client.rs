@@ -33,8 +33,8 @@ fn ask() {
         session.filled(count);
         port.timed(|| {
             // There is no clock here. With a clock, pass its time to `run`.
-            let _ = session.run(0, &mut |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
-                on_event(event, link, &mut right)
+            let _ = session.run(0, &mut |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| {
+                on_event(event, handle, &mut right)
             });
         });
         // All output at once: the measurement has its answers prepared, and an answer before its call would be
@@ -48,18 +48,18 @@ fn ask() {
     port.close();
 }
 
-fn on_event(event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>, right: &mut u32) {
+fn on_event(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>, right: &mut u32) {
     match event {
-        ClientEvent::Connected(_) => call(link),
+        ClientEvent::Connected(_) => call(handle),
         ClientEvent::Done { outcome: Ok(result), .. } => {
             let text = CallToolResult::of(result).ok().and_then(|result| result.text());
             *right += u32::from(text.is_some_and(|text| text.eq_str("42")));
-            call(link);
+            call(handle);
         }
         _ => {}
     }
 }
 
-fn call(link: &mut ClientHandle<'_, '_>) {
-    let _ = link.send(&Request::call("add").arguments(&ARGUMENTS));
+fn call(handle: &mut ClientHandle<'_, '_>) {
+    let _ = handle.send(&Request::call("add").arguments(&ARGUMENTS));
 }
