@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 21929,
     "code lines, http": 11987,
-    "code lines, published": 60355,
+    "code lines, published": 60356,
     "public functions": 1996,
     "public types": 439,
     "feature entries": 44,
