@@ -563,8 +563,9 @@ impl<'m, const H: usize> Connection<'m, H> {
             Stage::Lingering => Waits::Linger,
             _ => Waits::Nothing,
         };
-        // The rest of an answer has its own time. The connection is idle after it.
-        if waits != self.waits || (waits == Waits::Idle && (pending || self.unsent.is_some())) {
+        // The rest of an answer has its own time. The connection is idle, or closes, after it.
+        let is_after = matches!(waits, Waits::Idle | Waits::Linger);
+        if waits != self.waits || (is_after && (pending || self.unsent.is_some())) {
             (self.waits, self.since) = (waits, now);
         }
         let moved = self.answer.take_moved();
@@ -598,7 +599,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     fn patience(&self) -> Option<Millis> {
         match self.waits {
             Waits::Nothing => None,
-            Waits::Idle if self.answer.has_pending() => None,
+            Waits::Idle | Waits::Linger if self.answer.has_pending() => None,
             Waits::Idle => Some(self.limits.idle_time),
             Waits::Head => Some(self.limits.head_time),
             Waits::Body => Some(self.limits.body_time),

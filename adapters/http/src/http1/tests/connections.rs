@@ -541,6 +541,24 @@ fn a_connection_with_pending_bytes_is_not_idle() {
     assert_eq!(connection.next_deadline(), None);
 }
 
+/// The time to close begins when the last answer was sent: a peer that takes it slowly gets it whole.
+#[test]
+fn a_last_answer_is_sent_before_the_connection_lingers() {
+    let (mut input, mut output) = ([0; 64], [0; 256]);
+    let limits = LIMITS.linger_time(10).write_time(1_000).write_rate(0);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+    feed(&mut connection, "BAD\r\n\r\n");
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert_eq!((connection.next_deadline(), connection.expire(999)), (Some(1_000), ExpireStatus::Nothing));
+    connection.sent(1);
+    assert_eq!(connection.step(900), ConnectionStep::Shut);
+    assert_eq!(connection.next_deadline(), Some(1_900));
+    sent(&mut connection);
+    assert_eq!(connection.step(1_000), ConnectionStep::Shut);
+    assert_eq!((connection.next_deadline(), connection.expire(1_009)), (Some(1_010), ExpireStatus::Nothing));
+    assert_eq!(connection.expire(1_010), ExpireStatus::Close);
+}
+
 /// A promise of a head takes no memory; the bytes that are there are read at once.
 #[cfg(feature = "alloc")]
 #[test]
