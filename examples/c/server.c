@@ -44,6 +44,26 @@ static void status(void *state, mcp_request *request) {
     mcp_reply_json(request, json, (size_t)len);
 }
 
+/* Asks the user first. It runs twice: the second time, from its beginning, there is an answer. */
+static void reset(void *state, mcp_request *request) {
+    struct lamp *lamp = state;
+    static const mcp_question sure = {
+        .key = "sure", .kind = MCP_FORM, .message = "Switch the lamp off?",
+        .schema = "{\"type\":\"object\",\"properties\":{\"sure\":{\"type\":\"boolean\"}},\"required\":[\"sure\"]}"};
+    mcp_action action;
+    bool agreed = false;
+    if (mcp_input(request, "sure", &action, NULL) == MCP_NOT_FOUND) {
+        mcp_ask(request, &sure, 1, NULL, 0);
+        return;
+    }
+    if (action == MCP_ACCEPTED) mcp_input_bool(request, "sure", "sure", &agreed);
+    if (agreed) {
+        lamp->level = 0;
+        lamp->changed = true;
+    }
+    reply(request, agreed ? "off" : "the user does not want it");
+}
+
 /* Answered later, with progress. */
 static void fade(void *state, mcp_request *request) {
     struct lamp *lamp = state;
@@ -100,6 +120,12 @@ static void cosy(void *state, mcp_request *request) {
     reply(request, text);
 }
 
+static void rooms(void *state, mcp_request *request) {
+    (void)state;
+    static const char *const values[] = {"kitchen", "kids' room", "living room"};
+    mcp_reply_values(request, values, sizeof values / sizeof *values);
+}
+
 static const mcp_tool TOOLS[] = {
     {.name = "set_level", .description = "Sets the level of the lamp in percent", .call = set_level,
      .input_schema = "{\"type\":\"object\",\"properties\":{\"level\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100}},"
@@ -109,6 +135,7 @@ static const mcp_tool TOOLS[] = {
      .output_schema = "{\"type\":\"object\",\"properties\":{\"level\":{\"type\":\"integer\"}},\"required\":[\"level\"]}",
      .hints = MCP_HINTS | MCP_READ_ONLY},
     {.name = "fade", .description = "Fades the lamp out, and answers when it is dark", .call = fade},
+    {.name = "reset", .description = "Switches the lamp off, if the user agrees", .call = reset},
 };
 static const mcp_resource RESOURCES[] = {
     {.uri = "lamp://manual", .name = "manual", .read = manual, .mime = "text/plain"},
@@ -117,7 +144,8 @@ static const mcp_resource RESOURCES[] = {
 };
 static const mcp_prompt_argument COSY[] = {{.name = "room", .description = "The room"}};
 static const mcp_prompt PROMPTS[] = {
-    {.name = "cosy", .description = "Asks for cosy light", .get = cosy, .arguments = COSY, .arguments_len = 1},
+    {.name = "cosy", .description = "Asks for cosy light", .get = cosy, .arguments = COSY, .arguments_len = 1,
+     .complete = rooms},
 };
 
 static int fail(const char *what, const mcp_problem *problem) {
@@ -139,6 +167,7 @@ int main(void) {
     config.prompts = 1;
     config.prompt_arguments = 1;
     config.subscriptions = 512;
+    config.questions = 1024;
 
     mcp_server *server;
     mcp_problem problem;

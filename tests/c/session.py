@@ -33,6 +33,10 @@ def lines(revision):
         ("prompts/list", {}, ['"name":"cosy"']),
         ("prompts/get", {"name": "cosy", "arguments": {"room": "k\u00fcche \"1\""}}, ['k\u00fcche \\"1\\" cosy']),
         ("prompts/get", {"name": "cosy"}, ["living room"]),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "cosy"}, "argument": {"name": "room", "value": "ki"}},
+         ['"values":["kitchen","kids\' room"]']),
+        ("completion/complete", {"ref": {"type": "ref/resource", "uri": "lamp://scenes/{name}"}, "argument": {"name": "name", "value": ""}},
+         ['"values":[]']),
         ("tools/call", {"name": "fade"}, ['"text":"faded"']),
         ("nonsense", {}, ["-32601"]),
     ]
@@ -84,6 +88,31 @@ def cancels(program):
         sys.exit(f"cancelled: {output.decode()}")
 
 
+def asks(program):
+    """A tool asks the user, in both eras, and gets the answer; a client that cannot be asked gets an error."""
+    schema = '"requestedSchema":{"type":"object"'
+    for answer, told in [({"action": "accept", "content": {"sure": True}}, "off"), ({"action": "decline"}, "the user does not want it")]:
+        for capabilities in [{"elicitation": {}}, {}]:
+            client = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "0"}}
+            messages = [{"id": 0, "method": "initialize", "params": client}, {"method": "notifications/initialized"}]
+            messages += [{"id": 1, "method": "tools/call", "params": {"name": "reset"}}, {"id": 1, "result": answer}]
+            text = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+            output = run(program, [text.encode()]).decode()
+            parts = [schema, f'"text":"{told}"'] if capabilities else ['"isError":true']
+            if not all(part in output for part in parts):
+                sys.exit(f"asks: {output}")
+        meta = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        call = {"name": "reset", "_meta": meta}
+        again = {**call, "inputResponses": {"sure": answer}}
+        text = "".join(
+            json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}) + "\n"
+            for number, params in enumerate([call, again, {**call, "_meta": META}])
+        )
+        output = run(program, [text.encode()]).decode()
+        if any(part not in output for part in ['"inputRequests":{"sure":', schema, f'"text":"{told}"', "-32021"]):
+            sys.exit(f"asks: {output}")
+
+
 def main():
     program = sys.argv[1]
     for revision in [*LEGACY, MODERN]:
@@ -92,6 +121,7 @@ def main():
         check(run(program, [bytes([byte]) for byte in text]), expected, f"{revision}, byte by byte")
         check(run(program, [text[:-1]]), expected, f"{revision}, without the last newline")
     cancels(program)
+    asks(program)
     print("session.py: all passed")
 
 

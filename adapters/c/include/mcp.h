@@ -1,4 +1,4 @@
-/* The Model Context Protocol for C99 and C++11: servers over anything that moves bytes (stdio, a UART, TCP).
+/* The Model Context Protocol for C99 and C++11: servers over anything that moves bytes (stdio, a UART, TCP), and over HTTP.
  *
  * No heap, no threads, no clock, no I/O: the caller lends one block of memory for each connection, moves the bytes, and
  * tells the time. Nothing here is thread-safe; use each server from one thread at a time. Texts are UTF-8.
@@ -77,6 +77,7 @@ typedef struct {
     mcp_handler read;
     const char *title, *description, *mime;
     uint32_t reserve;
+    mcp_handler complete;      /* values of variables of a template, by mcp_reply_values; may be null */
 } mcp_resource;
 
 typedef struct {
@@ -90,6 +91,7 @@ typedef struct {
     const mcp_prompt_argument *arguments;
     size_t arguments_len;
     const char *title;
+    mcp_handler complete;           /* values of arguments, by mcp_reply_values; may be null */
 } mcp_prompt;
 
 /* Tables, texts and state must live as long as the server. Set the whole to 0 first: later members may be new. */
@@ -108,6 +110,9 @@ typedef struct {
     size_t prompts, prompt_arguments; /* the same for mcp_offer_prompts, and the arguments of all of them */
     size_t subscriptions;     /* bytes for URIs that clients subscribe to; 0: they cannot */
     bool reopening;           /* a second `initialize` is a new client: for wires that do not show its end, such as a UART */
+    size_t questions;         /* bytes for questions to clients up to 2025-11-25: their requests wait there; 512 for two; 0: none */
+    uint64_t ask_timeout;     /* milliseconds that such a question waits; 0: no limit */
+    const uint8_t *seal_key;  /* 32 secret random bytes, for the state of mcp_ask, which clients of 2026-07-28 keep; null: no state */
 } mcp_config;
 
 /* What is wrong with a configuration. */
@@ -161,11 +166,11 @@ mcp_status mcp_updated(mcp_server *server, const char *uri);
 mcp_status mcp_arg_int(const mcp_request *request, const char *name, int64_t *value);
 mcp_status mcp_arg_bool(const mcp_request *request, const char *name, bool *value);
 /* `room` bytes for the text and its 0; `len`, which may be null, gets the length without it. Also variables of
- * templates. The text is left alone if there is no such argument; it is empty or cut after MCP_TOO_LARGE. */
+ * templates; in a completion what was typed so far, and the other arguments. The text is left alone if there is no such argument; it is empty or cut after MCP_TOO_LARGE. */
 mcp_status mcp_arg_text(const mcp_request *request, const char *name, char *text, size_t room, size_t *len);
 /* The argument, or all of them (name: null), as JSON, as it came. */
 mcp_status mcp_arg_json(const mcp_request *request, const char *name, mcp_slice *json);
-/* The name of the tool or prompt, or the URI that is read. */
+/* The name of the tool or prompt, the URI that is read, or the argument that is completed. */
 mcp_status mcp_name(const mcp_request *request, mcp_slice *name);
 /* The time that mcp_set_now has set. */
 uint64_t mcp_now(const mcp_request *request);
@@ -184,6 +189,8 @@ mcp_status mcp_reply_blob(mcp_request *request, const uint8_t *bytes, size_t len
 mcp_status mcp_reply_result(mcp_request *request, const char *json, size_t len);
 /* An error of JSON-RPC, with its code. */
 mcp_status mcp_reply_fail(mcp_request *request, int32_t code, const char *text, size_t len);
+/* Of a completion: those of the values that begin with what was typed. At most 100 are sent. */
+mcp_status mcp_reply_values(mcp_request *request, const char *const *values, size_t len);
 /* A resource that does not exist. */
 mcp_status mcp_reply_not_found(mcp_request *request);
 /* No answer yet: returns the token for mcp_answer; 0 if the handler has answered. */
@@ -197,6 +204,37 @@ typedef enum {
 /* A message of the log, if the client wants this level. logger: may be null. */
 mcp_status mcp_log(mcp_request *request, mcp_level level, const char *logger, const char *text, size_t len);
 
+/* Over HTTP: lets the connection go, the client comes back for the answer. */
+void mcp_release(mcp_request *request);
+
+/* --- Within a handler: questions to the client. A library for a host has them; for bare metal they are a feature: see build.sh --- */
+
+typedef enum { MCP_FORM = 1, MCP_VISIT = 2, MCP_MODEL = 3, MCP_ROOTS = 4 } mcp_question_kind;
+typedef struct {
+    const char *key;          /* names the answer */
+    mcp_question_kind kind;
+    const char *message;      /* to the user, or to the model */
+    const char *schema;       /* MCP_FORM: requestedSchema */
+    const char *url, *id;     /* MCP_VISIT: the page, and elicitationId */
+    const char *system;       /* MCP_MODEL: the system prompt; may be null */
+    uint32_t max_tokens;      /* MCP_MODEL */
+} mcp_question;
+
+/* Asks up to 8 questions in place of an answer. When the answers are in, the handler runs again from its beginning: ask before any
+ * effect. `state`, which may be null, comes back then. A client that cannot be asked gets an error. */
+mcp_status mcp_ask(mcp_request *request, const mcp_question *questions, size_t len, const void *state, size_t state_len);
+/* Whether the client has declared that it can be asked this. */
+bool mcp_can_ask(mcp_request *request, mcp_question_kind kind);
+typedef enum { MCP_ACCEPTED = 1, MCP_DECLINED = 2, MCP_DISMISSED = 3, MCP_UNANSWERED = 4 } mcp_action;
+/* The answer to a question of the run before; MCP_NOT_FOUND: there is none. `json`: the result as it came. Either may be null. */
+mcp_status mcp_input(mcp_request *request, const char *key, mcp_action *action, mcp_slice *json);
+/* A value of a form, as mcp_arg_int and its like. mcp_input_text with name null: the text of a model. */
+mcp_status mcp_input_int(mcp_request *request, const char *key, const char *name, int64_t *value);
+mcp_status mcp_input_bool(mcp_request *request, const char *key, const char *name, bool *value);
+mcp_status mcp_input_text(mcp_request *request, const char *key, const char *name, char *text, size_t room, size_t *len);
+/* The state of the run before; empty in the first run. */
+mcp_status mcp_state(mcp_request *request, mcp_slice *state);
+
 /* --- Later: from outside of handlers, with a token --- */
 
 /* Calls `answer` with `state` and the request, which must answer it. Nothing has changed after MCP_FULL and MCP_TOO_LARGE. */
@@ -206,6 +244,65 @@ mcp_status mcp_answer_read(mcp_server *server, mcp_token token, const char *uri,
 mcp_status mcp_answer_prompt(mcp_server *server, mcp_token token, mcp_handler answer, void *state);
 /* Progress of a request that is answered later. */
 mcp_status mcp_progress_of(mcp_server *server, mcp_token token, uint64_t done, uint64_t total, const char *message);
+
+/* ====== Servers over HTTP: connections in place of lines ======
+ *
+ * A library for a host has it; for bare metal it is a feature: see build.sh. All functions above that take a server, but those that
+ * move its bytes, are for a server over HTTP as well. mcp_end ends all connections after their answers; then run until mcp_done.
+ *
+ *   for (;;) {
+ *       mcp_set_now(server, the time);
+ *       give a new socket the number of a free connection;
+ *       for each connection:
+ *           mcp_http_next next = mcp_http_run(server, i);       // calls handlers
+ *           send what the socket takes of mcp_http_pending, then mcp_http_sent; if the socket took all of it:
+ *               if (next == MCP_HTTP_SHUT) end the sending side of the socket, once;
+ *               if (next == MCP_HTTP_CLOSE) close the socket, mcp_http_close(server, i);
+ *       wait until mcp_http_deadline, for a new client, for sockets that take bytes if some are pending, and for input if there is room;
+ *       read it to mcp_http_space, then mcp_http_filled; at its end mcp_http_end; if the socket is broken mcp_http_close;
+ *   } */
+
+/* Set the whole to 0 first. */
+typedef struct {
+    size_t connections;   /* 1 or more at a time; each takes input + output + head + 512 bytes */
+    size_t sessions;      /* clients of revisions up to 2025-11-25 at a time; 0: none */
+    size_t streams;       /* event streams at a time, 1 or more; each takes output + 512 bytes */
+    size_t head;          /* bytes: the head of a request; 0: 2048 */
+    const char *path;     /* null: "/mcp" */
+    const char *const *hosts; /* names that Host and Origin may have besides localhost: others get 403 */
+    size_t hosts_len;
+    bool ip_hosts;        /* Host may be any address: for a device that does not know its own */
+    bool any_host;        /* no check, behind a proxy that checks */
+    bool prefer_streams;  /* answers as events for clients that prefer them */
+    void (*random)(void *state, uint8_t *bytes, size_t len); /* fills in secure random bytes: for ids of sessions */
+    bool (*allow)(void *state, mcp_slice token); /* whether the bearer of this token may use the server: else 401; null: all may */
+} mcp_http_config;
+
+typedef enum {
+    MCP_HTTP_READ = 0,  /* read more; there may be bytes to send */
+    MCP_HTTP_WRITE = 1, /* there is no room: send something first */
+    MCP_HTTP_SHUT = 2,  /* send the rest, end the sending side, and read until MCP_HTTP_CLOSE */
+    MCP_HTTP_CLOSE = 3  /* send the rest, and close */
+} mcp_http_next;
+
+/* Returns the bytes of memory that mcp_http_open needs; 0 for another ABI. */
+size_t mcp_http_memory(const mcp_config *config, const mcp_http_config *http);
+/* Makes a server for many connections in the block, as mcp_open. config.requests is at least 2. */
+mcp_status mcp_http_open(const mcp_config *config, const mcp_http_config *http, void *memory, size_t len, mcp_server **server,
+                         mcp_problem *problem);
+/* Serves a connection, 0 to connections - 1. */
+mcp_http_next mcp_http_run(mcp_server *server, size_t connection);
+/* As mcp_space, but the room may be 0 at any time. */
+uint8_t *mcp_http_space(mcp_server *server, size_t connection, size_t *room);
+void mcp_http_filled(mcp_server *server, size_t connection, size_t n);
+const uint8_t *mcp_http_pending(mcp_server *server, size_t connection, size_t *len);
+void mcp_http_sent(mcp_server *server, size_t connection, size_t n);
+/* Ends the input of a connection: its peer sends no more. */
+void mcp_http_end(mcp_server *server, size_t connection);
+/* Frees a connection whose socket is closed, for the next client. */
+void mcp_http_close(mcp_server *server, size_t connection);
+/* Returns the time at which to run again at the latest; UINT64_MAX: none. */
+uint64_t mcp_http_deadline(mcp_server *server);
 
 /* ====== Clients, over lines ====== */
 

@@ -141,17 +141,23 @@ impl Block {
         len: usize,
         mut make: impl FnMut(usize) -> Result<T, E>,
     ) -> Result<&'static mut [T], Result<E, Status>> {
-        let size = size_of_part::<T>(len);
-        self.left = self.left.checked_sub(size).ok_or(Err(Status::NoMemory))?;
-        let first = self.at.cast::<T>();
-        // SAFETY: `size` bytes from here on are in the block, and are no part of anything else. They are aligned.
+        let first = self.split(size_of_part::<T>(len)).map_err(Err)?.at.cast::<T>();
+        // SAFETY: that many bytes from here on are in the block, and are no part of anything else. They are aligned.
         unsafe {
-            self.at = self.at.add(size);
             for index in 0..len {
                 first.add(index).write(make(index).map_err(Ok)?);
             }
             Ok(slice::from_raw_parts_mut(first, len))
         }
+    }
+
+    /// Takes a block of `size` bytes, which is a [`size_of_part`].
+    pub(crate) fn split(&mut self, size: usize) -> Result<Block, Status> {
+        let at = self.at;
+        self.left = self.left.checked_sub(size).ok_or(Status::NoMemory)?;
+        // SAFETY: `size` bytes from here on are in the block.
+        self.at = unsafe { at.add(size) };
+        Ok(Block { at, left: size })
     }
 
     /// Takes bytes.

@@ -4,8 +4,8 @@ use core::ffi::{c_char, c_void};
 
 use mcp_sansio::server::RequestToken;
 use mcp_sansio::service::{
-    self, Call, DEFAULT_RESERVE, DefinitionError, GetPrompt, HandlerResult, PromptInfo, ReadResource, ResourceInfo,
-    ResourceTemplate, ToolAnnotations, ToolInfo,
+    self, Call, Complete, DEFAULT_RESERVE, DefinitionError, GetPrompt, HandlerResult, PromptInfo, ReadResource,
+    ResourceInfo, ResourceTemplate, ToolAnnotations, ToolInfo,
 };
 
 use crate::Status;
@@ -32,6 +32,9 @@ pub(crate) struct Config {
     pub(crate) prompt_arguments: usize,
     pub(crate) subscriptions: usize,
     pub(crate) reopening: bool,
+    pub(crate) questions: usize,
+    pub(crate) ask_timeout: u64,
+    pub(crate) seal_key: *const u8,
 }
 
 /// `mcp_problem`
@@ -91,6 +94,11 @@ impl Refusal {
 pub(crate) const NO_ROOM: Refusal = Refusal::new(Status::NoMemory, c"the block is too small: see mcp_memory");
 /// Two entries are the same.
 pub(crate) const DUPLICATE: Refusal = Refusal::from_definition(DefinitionError::Duplicate, 0);
+
+/// Returns the refusal of a part of the block that could not be made.
+pub(crate) fn refused(error: Result<Refusal, Status>) -> Refusal {
+    error.unwrap_or(NO_ROOM)
+}
 
 /// The state that handlers of the core get: that of the C program, and its tables.
 pub(crate) struct State {
@@ -155,6 +163,7 @@ pub(crate) struct Resource {
     description: *const c_char,
     mime: *const c_char,
     reserve: u32,
+    complete: Option<Handler>,
 }
 
 impl Resource {
@@ -198,7 +207,9 @@ impl Resource {
     pub(crate) unsafe fn template(&self, index: usize) -> Result<ResourceTemplate<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        ResourceTemplate::checked(info, read).map_err(|error| Refusal::from_definition(error, index))
+        ResourceTemplate::checked(info, read)
+            .map(|made| made.complete(complete))
+            .map_err(|error| Refusal::from_definition(error, index))
     }
 }
 
@@ -233,6 +244,7 @@ pub(crate) struct Prompt {
     arguments: *const PromptArgument,
     arguments_len: usize,
     title: *const c_char,
+    complete: Option<Handler>,
 }
 
 impl Prompt {
@@ -261,7 +273,9 @@ impl Prompt {
         let mut info = PromptInfo::new(name, description);
         (info.title, info.arguments) = (title, arguments);
         self.get.ok_or(Refusal::of_text(index))?;
-        service::Prompt::checked(info, get_prompt).map_err(|error| Refusal::from_definition(error, index))
+        service::Prompt::checked(info, get_prompt)
+            .map(|made| made.complete(complete))
+            .map_err(|error| Refusal::from_definition(error, index))
     }
 }
 
@@ -289,4 +303,20 @@ pub(crate) fn read(state: &mut State, read: &mut ReadResource<'_>) -> HandlerRes
 pub(crate) fn get_prompt(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     let handler = state.prompts.get(get.index()).and_then(|prompt| prompt.get);
     answer(state.state, handler, get)
+}
+
+/// Completes an argument of the prompt, or a variable of the template, that `ref` names. Without a function there are no values.
+fn complete(state: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
+    let reference = complete.params().and_then(|params| params.get("ref"));
+    let is = |member: &str, name: *const c_char| {
+        let found = reference.and_then(|reference| reference.get(member)?.text());
+        // SAFETY: a text of the tables, which live as long as the server.
+        found.zip(unsafe { text(name) }.ok()).is_some_and(|(found, name)| found.eq_str(name))
+    };
+    let of_prompt = || state.prompts.iter().find(|prompt| is("name", prompt.name))?.complete;
+    let of_template = || state.resources.iter().find(|resource| is("uri", resource.uri))?.complete;
+    match of_prompt().or_else(of_template) {
+        Some(handler) => answer(state.state, Some(handler), complete),
+        None => complete.offer::<&str>([]),
+    }
 }

@@ -5,9 +5,15 @@
 #![no_std]
 #![allow(clippy::missing_safety_doc, reason = "the contract of each function is in mcp.h, one line each")]
 
+#[cfg(feature = "ask")]
+mod ask;
 mod border;
 mod client;
 mod config;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
+mod http_server;
 mod request;
 mod server;
 

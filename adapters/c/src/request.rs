@@ -6,7 +6,7 @@ use core::ptr;
 use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::Progress;
-use mcp_sansio::service::{Call, GetPrompt, HandlerResult, ReadResource, RequestContext};
+use mcp_sansio::service::{Call, Complete, GetPrompt, HandlerResult, ReadResource, RequestContext};
 
 use crate::Status;
 use crate::border::{Slice, elements, optional, put, text, utf8};
@@ -23,13 +23,18 @@ pub(crate) type Handler = unsafe extern "C" fn(*mut c_void, *mut Request<'_, '_>
 /// A request by its method. A trait: what a program does not offer is linked by its table of functions alone, so not at all.
 pub(crate) trait Requested<'c> {
     fn context(&mut self) -> &mut RequestContext<'c>;
-    fn reply_text(&mut self, text: &str) -> HandlerResult;
     fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult;
+    /// Replies with a text. Completions have none.
+    fn reply_text(&mut self, _: &str) -> Option<HandlerResult> {
+        None
+    }
     /// Returns the name or the URI.
     fn target(&self) -> Option<&'c str>;
-    /// Returns `arguments`.
-    fn members(&self) -> Option<Raw<'c>>;
-    /// Returns a variable of a template.
+    /// Returns the object with the arguments.
+    fn members(&self) -> Option<Raw<'c>> {
+        None
+    }
+    /// Returns a variable of a template, or what was typed so far.
     fn variable(&self, _: &str) -> Option<&'c str> {
         None
     }
@@ -39,17 +44,28 @@ pub(crate) trait Requested<'c> {
     fn as_read(&mut self) -> Option<&mut ReadResource<'c>> {
         None
     }
+    fn as_completion(&mut self) -> Option<&mut Complete<'c>> {
+        None
+    }
 }
 
-impl<'c> Requested<'c> for Call<'c> {
-    fn context(&mut self) -> &mut RequestContext<'c> {
-        self
-    }
-    fn reply_text(&mut self, text: &str) -> HandlerResult {
-        self.text(text)
-    }
-    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
-        self.result(result)
+/// Implements [`Requested`] for a context, with what is not the same for all of them.
+macro_rules! requested {
+    ($context:ident: $($own:item)*) => {
+        impl<'c> Requested<'c> for $context<'c> {
+            fn context(&mut self) -> &mut RequestContext<'c> {
+                self
+            }
+            fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
+                self.result(result)
+            }
+            $($own)*
+        }
+    };
+}
+requested! { Call:
+    fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
+        Some(self.text(text))
     }
     fn target(&self) -> Option<&'c str> {
         self.name().plain()
@@ -61,22 +77,12 @@ impl<'c> Requested<'c> for Call<'c> {
         Some(self)
     }
 }
-
-impl<'c> Requested<'c> for ReadResource<'c> {
-    fn context(&mut self) -> &mut RequestContext<'c> {
-        self
-    }
-    fn reply_text(&mut self, text: &str) -> HandlerResult {
-        self.text(text)
-    }
-    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
-        self.result(result)
+requested! { ReadResource:
+    fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
+        Some(self.text(text))
     }
     fn target(&self) -> Option<&'c str> {
         Some(self.uri())
-    }
-    fn members(&self) -> Option<Raw<'c>> {
-        None
     }
     fn variable(&self, name: &str) -> Option<&'c str> {
         self.var(name)
@@ -85,16 +91,9 @@ impl<'c> Requested<'c> for ReadResource<'c> {
         Some(self)
     }
 }
-
-impl<'c> Requested<'c> for GetPrompt<'c> {
-    fn context(&mut self) -> &mut RequestContext<'c> {
-        self
-    }
-    fn reply_text(&mut self, text: &str) -> HandlerResult {
-        self.user(text)
-    }
-    fn reply_result(&mut self, result: Raw<'_>) -> HandlerResult {
-        self.result(result)
+requested! { GetPrompt:
+    fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
+        Some(self.user(text))
     }
     fn target(&self) -> Option<&'c str> {
         self.name().plain()
@@ -103,10 +102,31 @@ impl<'c> Requested<'c> for GetPrompt<'c> {
         self.params()?.get("arguments")
     }
 }
+requested! { Complete:
+    fn target(&self) -> Option<&'c str> {
+        self.argument().plain()
+    }
+    fn members(&self) -> Option<Raw<'c>> {
+        self.params()?.get("context")?.get("arguments")
+    }
+    fn variable(&self, name: &str) -> Option<&'c str> {
+        self.argument().eq_str(name).then_some(self.value())
+    }
+    fn as_completion(&mut self) -> Option<&mut Complete<'c>> {
+        Some(self)
+    }
+}
 
 impl<'c> Request<'_, 'c> {
+    pub(crate) fn context(&mut self) -> &mut RequestContext<'c> {
+        self.requested.context()
+    }
+
     /// Answers it, once.
-    fn answer(&mut self, answer: impl FnOnce(&mut dyn Requested<'c>) -> Result<HandlerResult, Status>) -> Status {
+    pub(crate) fn answer(
+        &mut self,
+        answer: impl FnOnce(&mut dyn Requested<'c>) -> Result<HandlerResult, Status>,
+    ) -> Status {
         if self.answer.is_some() {
             return Status::Answered;
         }
@@ -139,32 +159,32 @@ pub(crate) fn answer(state: *mut c_void, handler: Option<Handler>, requested: &m
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_arg_int(request: &Request<'_, '_>, name: *const c_char, value: *mut i64) -> Status {
     // SAFETY: `name` is a text, `value` points to a number; or they are null.
-    unsafe { argument(request, name, |found| found.i64(), value) }
+    unsafe { read_value(text(name).and_then(|name| request.json(name)), |found| found.i64(), value) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_arg_bool(request: &Request<'_, '_>, name: *const c_char, value: *mut bool) -> Status {
     // SAFETY: as above.
-    unsafe { argument(request, name, |found| found.bool(), value) }
+    unsafe { read_value(text(name).and_then(|name| request.json(name)), |found| found.bool(), value) }
 }
 
-/// Reads an argument.
+/// Reads a value that was found.
 ///
 /// # Safety
-/// `name` is null or a text with a 0 behind it, `value` is null or points to a `T`.
-unsafe fn argument<'c, T>(
-    request: &Request<'_, 'c>,
-    name: *const c_char,
+/// `value` is null or points to a `T`.
+pub(crate) unsafe fn read_value<'c, T>(
+    found: Result<Raw<'c>, Status>,
     read: impl FnOnce(Raw<'c>) -> Option<T>,
     value: *mut T,
 ) -> Status {
-    let found = || {
-        // SAFETY: the caller's contract, here and below.
-        let found = request.json(unsafe { text(name) }?)?;
-        unsafe { put(value, read(found).ok_or(Status::WrongType)?) };
-        Ok(())
-    };
-    Status::of(found())
+    match found.and_then(|found| read(found).ok_or(Status::WrongType)) {
+        Ok(found) => {
+            // SAFETY: the caller's contract.
+            unsafe { put(value, found) };
+            Status::Ok
+        }
+        Err(status) => status,
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -196,27 +216,40 @@ unsafe extern "C" fn mcp_arg_text(
             Some(variable) => Err(variable),
             None => Ok(request.json(name)?.text().ok_or(Status::WrongType)?),
         };
-        if to.is_null() || room == 0 {
-            return Err(Status::TooLarge);
-        }
-        // SAFETY: `room` bytes at `to` are the caller's to write to, and are set here before they are read.
-        let space = unsafe {
-            ptr::write_bytes(to, 0, room);
-            core::slice::from_raw_parts_mut(to, room)
-        };
-        let without_end = space.split_last_mut().map_or(&mut [] as &mut [u8], |(_, space)| space);
-        let written = match found {
-            Ok(text) => decode(text, without_end),
-            Err(variable) => copy(variable, without_end),
-        }?;
-        if let Some(end) = space.get_mut(written) {
-            *end = 0;
-        }
-        // SAFETY: `len` is null or points to a number.
-        unsafe { put(len, written) };
-        Ok(())
+        // SAFETY: `room` bytes at `to`, a place for the length, or null.
+        unsafe { put_text(found, to, room, len) }
     };
     Status::of(found())
+}
+
+/// Writes a text, decoded or as it is, and a 0 behind it.
+///
+/// # Safety
+/// `room` bytes at `to` are the caller's to write to; `len` points to a number. Or they are null.
+pub(crate) unsafe fn put_text(
+    found: Result<Text<'_>, &str>,
+    to: *mut u8,
+    room: usize,
+    len: *mut usize,
+) -> Result<(), Status> {
+    if to.is_null() || room == 0 {
+        return Err(Status::TooLarge);
+    }
+    // SAFETY: the caller's contract, here and below. The bytes are set before they are read.
+    let space = unsafe {
+        ptr::write_bytes(to, 0, room);
+        core::slice::from_raw_parts_mut(to, room)
+    };
+    let without_end = space.split_last_mut().map_or(&mut [] as &mut [u8], |(_, space)| space);
+    let written = match found {
+        Ok(text) => decode(text, without_end),
+        Err(variable) => copy(variable, without_end),
+    }?;
+    if let Some(end) = space.get_mut(written) {
+        *end = 0;
+    }
+    unsafe { put(len, written) };
+    Ok(())
 }
 
 /// Writes a text without its escapes, and returns its length.
@@ -242,14 +275,14 @@ unsafe extern "C" fn mcp_name(request: &Request<'_, '_>, name: *mut Slice) -> St
 
 #[unsafe(no_mangle)]
 extern "C" fn mcp_now(request: &mut Request<'_, '_>) -> u64 {
-    request.requested.context().now()
+    request.context().now()
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_reply_text(request: &mut Request<'_, '_>, text: *const c_char, len: usize) -> Status {
     request.answer(|requested| {
         // SAFETY: `len` bytes at `text`, here and in the functions below.
-        Ok(requested.reply_text(unsafe { utf8(text, len) }?))
+        requested.reply_text(unsafe { utf8(text, len) }?).ok_or(Status::WrongKind)
     })
 }
 
@@ -303,9 +336,33 @@ extern "C" fn mcp_reply_not_found(request: &mut Request<'_, '_>) -> Status {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_reply_values(
+    request: &mut Request<'_, '_>,
+    values: *const *const c_char,
+    len: usize,
+) -> Status {
+    request.answer(|requested| {
+        // SAFETY: `len` texts with a 0 behind each. Those that are not UTF-8 are left out.
+        let values = unsafe { elements(values, len) }?.iter().filter_map(|value| unsafe { text(*value) }.ok());
+        Ok(requested.as_completion().ok_or(Status::WrongKind)?.matching(values))
+    })
+}
+
+/// Lets the connection go, over HTTP: the client comes back for the answer.
+#[cfg(feature = "http")]
+#[unsafe(no_mangle)]
+extern "C" fn mcp_release(request: &mut Request<'_, '_>) {
+    request.context().release();
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn mcp_later(request: &mut Request<'_, '_>) -> u64 {
     let mut bits = 0;
     request.answer(|requested| {
+        // There is no function that would answer it.
+        if requested.as_completion().is_some() {
+            return Err(Status::WrongKind);
+        }
         let (token, later) = requested.context().later();
         bits = token.to_bits();
         Ok(later)
@@ -322,7 +379,7 @@ unsafe extern "C" fn mcp_progress(
 ) -> Status {
     // SAFETY: a text with a 0 behind it, or null.
     match unsafe { progress(done, total, message) } {
-        Ok(progress) => request.requested.context().progress(progress).into(),
+        Ok(progress) => request.context().progress(progress).into(),
         Err(status) => status,
     }
 }
@@ -348,7 +405,7 @@ unsafe extern "C" fn mcp_log(
     };
     // SAFETY: `logger` is null or a text with a 0 behind it; `len` bytes at `text`.
     match unsafe { (optional(logger), utf8(text, len)) } {
-        (Ok(logger), Ok(text)) => request.requested.context().log_as(logger, level, &text).into(),
+        (Ok(logger), Ok(text)) => request.context().log_as(logger, level, &text).into(),
         _ => Status::Invalid,
     }
 }

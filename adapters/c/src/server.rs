@@ -8,10 +8,16 @@ use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{MIN_ROOM, RequestSlot, RequestToken, Server, ServerChange};
 use mcp_sansio::service::{self, HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::{LineSink, SliceStorage};
+#[cfg(feature = "http")]
+use mcp_sansio_http::endpoint::App;
 
 use crate::Status;
+#[cfg(feature = "ask")]
+use crate::ask;
 use crate::border::{self, ABI, Block, elements, put, size_of_part, size_of_parts, text, texts};
-use crate::config::{Config, DUPLICATE, NO_ROOM, Problem, Prompt, Refusal, Resource, State, Tool, cancelled};
+use crate::config::{Config, DUPLICATE, NO_ROOM, Problem, Prompt, Refusal, Resource, State, Tool, cancelled, refused};
+#[cfg(feature = "http")]
+use crate::http;
 use crate::request::{Handler, answer, progress};
 
 /// The reason of `Status::Busy` and of a null pointer.
@@ -19,18 +25,50 @@ const BUSY: &core::ffi::CStr = c"the server is null, or one of its handlers runs
 
 /// `mcp_server`: it lies at the beginning of the block, and what it refers to behind it.
 pub(crate) struct McpServer {
-    service: Service<'static, State>,
-    state: State,
-    inner: LineServer<'static, LineSink<SliceStorage<'static>>>,
+    pub(crate) service: Service<'static, State>,
+    pub(crate) state: State,
+    pub(crate) wire: Wire,
     /// The room for resources, prompts and subscriptions.
     block: Block,
     /// The bytes for subscriptions.
     subscriptions: usize,
     /// A handler runs: no function but those of its request may be called.
-    running: bool,
+    pub(crate) running: bool,
 }
 
+/// The transport of a server.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it lies in the block of the caller, and a program with lines needs the large one"
+)]
+pub(crate) enum Wire {
+    Lines(Lines),
+    #[cfg(feature = "http")]
+    Http(&'static mut http::Http),
+}
+
+impl Wire {
+    /// Returns the server of lines.
+    fn lines(&mut self) -> Result<&mut Lines, Status> {
+        match self {
+            Wire::Lines(lines) => Ok(lines),
+            #[cfg(feature = "http")]
+            Wire::Http(_) => Err(Status::WrongKind),
+        }
+    }
+}
+
+type Lines = LineServer<'static, LineSink<SliceStorage<'static>>>;
+
 impl McpServer {
+    fn publish(&mut self, change: ServerChange<'_>) {
+        match &mut self.wire {
+            Wire::Lines(lines) => lines.publish(change),
+            #[cfg(feature = "http")]
+            Wire::Http(http) => http.endpoint.publish(change),
+        }
+    }
+
     /// Sets more of the service. After an error it is as before.
     fn offer(
         &mut self,
@@ -47,9 +85,30 @@ impl McpServer {
 ///
 /// # Safety
 /// `server` is one that `mcp_open` has made, or null.
-unsafe fn idle<'s>(server: *mut McpServer) -> Result<&'s mut McpServer, Status> {
+pub(crate) unsafe fn idle<'s>(server: *mut McpServer) -> Result<&'s mut McpServer, Status> {
     // SAFETY: the caller's contract.
     unsafe { border::idle(server, |server| &raw const (*server).running) }
+}
+
+/// Calls `act` with all of the server, while functions of it return `MCP_BUSY`.
+///
+/// # Safety
+/// `server` is one of `mcp_http_open`, or null.
+#[cfg(feature = "http")]
+pub(crate) unsafe fn running<T>(
+    server: *mut McpServer,
+    act: impl FnOnce(&mut http::Http, &Service<'static, State>, &mut State) -> T,
+) -> Option<T> {
+    // SAFETY: the caller's contract. The fields are borrowed one by one, so that `running` can be read while handlers run.
+    unsafe {
+        idle(server).ok()?.running = true;
+        let done = match &mut (*server).wire {
+            Wire::Http(http) => Some(act(http, &(*server).service, &mut (*server).state)),
+            Wire::Lines(_) => None,
+        };
+        (*server).running = false;
+        done
+    }
 }
 
 /// Sets more of a server, and reports why not.
@@ -70,9 +129,13 @@ unsafe fn offering(
     }
 }
 
-/// Returns the refusal of a part of the block that could not be made.
-fn refused(error: Result<Refusal, Status>) -> Refusal {
-    error.unwrap_or(NO_ROOM)
+/// Returns the server of lines, unless a handler runs.
+///
+/// # Safety
+/// As for [`idle`].
+unsafe fn lines<'s>(server: *mut McpServer) -> Result<&'s mut Lines, Status> {
+    // SAFETY: the caller's contract.
+    unsafe { idle(server) }.and_then(|server| server.wire.lines())
 }
 
 #[unsafe(no_mangle)]
@@ -85,12 +148,15 @@ extern "C" fn mcp_version() -> *const c_char {
 unsafe extern "C" fn mcp_memory(config: *const Config) -> usize {
     // SAFETY: `config` points to a configuration, or is null.
     let Some(config) = (unsafe { config.as_ref() }).filter(|config| config.abi == ABI) else { return 0 };
-    let parts = [
+    size_of_parts(&[size(config), size_of_part::<u8>(config.input), size_of_part::<u8>(config.output)])
+}
+
+/// Returns the bytes of memory that a server takes without its buffers.
+pub(crate) fn size(config: &Config) -> usize {
+    size_of_parts(&[
         size_of_part::<McpServer>(1),
         size_of_part::<RequestSlot>(config.requests),
         size_of_part::<service::Tool<State>>(config.tools_len),
-        size_of_part::<u8>(config.input),
-        size_of_part::<u8>(config.output),
         size_of_part::<u8>(config.scratch),
         // An entry is a resource or a template; each of the two tables is rounded up by itself.
         size_of_part::<service::ResourceTemplate<State>>(config.resources),
@@ -98,8 +164,9 @@ unsafe extern "C" fn mcp_memory(config: *const Config) -> usize {
         size_of_part::<service::Prompt<State>>(config.prompts),
         size_of_part::<service::PromptArgument<'static>>(config.prompt_arguments),
         size_of_part::<u8>(config.subscriptions),
-    ];
-    size_of_parts(&parts)
+        #[cfg(feature = "ask")]
+        ask::size(config),
+    ])
 }
 
 #[unsafe(no_mangle)]
@@ -125,8 +192,27 @@ unsafe extern "C" fn mcp_open(
 /// # Safety
 /// The contract of `mcp_open`.
 unsafe fn open(config: *const Config, memory: *mut u8, len: usize) -> Result<*mut McpServer, Refusal> {
-    const TEXT: Refusal = Refusal::new(Status::BadConfig, c"name, version or instructions: missing, or not UTF-8");
-    // SAFETY: the caller's contract, here and below.
+    // SAFETY: the caller's contract.
+    unsafe {
+        let config = checked(config)?;
+        if len < mcp_memory(config) {
+            return Err(NO_ROOM);
+        }
+        build(config, memory, len, |block, server| {
+            let server = if config.reopening { server.reopening() } else { server };
+            let mut bytes = |len| block.bytes(len).map_err(|_| NO_ROOM);
+            let (input, output) = (LineBuffer::new(bytes(config.input)?), SliceStorage::new(bytes(config.output)?));
+            Ok(Wire::Lines(LineServer::new(input, server, LineSink::new(output))))
+        })
+    }
+}
+
+/// Returns the configuration, if its numbers are right.
+///
+/// # Safety
+/// `config` points to a configuration, or is null.
+pub(crate) unsafe fn checked<'c>(config: *const Config) -> Result<&'c Config, Refusal> {
+    // SAFETY: the caller's contract.
     let config = unsafe { config.as_ref() }.ok_or(Refusal::new(Status::Invalid, c"the configuration is null"))?;
     if config.abi != ABI {
         return Err(Refusal::new(Status::AbiMismatch, c"the header is of another version than the library"));
@@ -134,9 +220,24 @@ unsafe fn open(config: *const Config, memory: *mut u8, len: usize) -> Result<*mu
     if config.requests == 0 || config.output < MIN_ROOM {
         return Err(Refusal::new(Status::BadConfig, c"requests is at least 1, output at least 252"));
     }
-    if len < unsafe { mcp_memory(config) } {
-        return Err(NO_ROOM);
+    if cfg!(not(feature = "ask")) && config.questions > 0 {
+        return Err(Refusal::new(Status::NotOffered, c"this library cannot ask: build it with the feature ask"));
     }
+    Ok(config)
+}
+
+/// Makes a server, whose wire `make` makes of the rest of the block and the engine.
+///
+/// # Safety
+/// The contract of `mcp_open`.
+pub(crate) unsafe fn build(
+    config: &Config,
+    memory: *mut u8,
+    len: usize,
+    make: impl FnOnce(&mut Block, Server<'static>) -> Result<Wire, Refusal>,
+) -> Result<*mut McpServer, Refusal> {
+    const TEXT: Refusal = Refusal::new(Status::BadConfig, c"name, version or instructions: missing, or not UTF-8");
+    // SAFETY: the caller's contract, here and below.
     let mut block = unsafe { Block::new(memory, len) }
         .ok_or(Refusal::new(Status::NoMemory, c"the block is null, or not aligned to 8 bytes"))?;
     let place = block.part(1, |_| Ok::<_, Refusal>(core::mem::MaybeUninit::<McpServer>::uninit())).map_err(refused)?;
@@ -145,8 +246,7 @@ unsafe fn open(config: *const Config, memory: *mut u8, len: usize) -> Result<*mu
         .map_err(|_| Refusal::new(Status::Invalid, c"the table of tools is null"))?;
     let entry = |index: usize| table.get(index).map_or(Err(NO_ROOM), |tool: &Tool| unsafe { tool.entry(index) });
     let tools = block.part(table.len(), entry).map_err(refused)?;
-    let mut bytes = |len| block.bytes(len).map_err(|_| NO_ROOM);
-    let (input, output, scratch) = (bytes(config.input)?, bytes(config.output)?, bytes(config.scratch)?);
+    let scratch = block.bytes(config.scratch).map_err(|_| NO_ROOM)?;
 
     let mut read = [None; 3];
     unsafe { texts(&[config.name, config.version, config.instructions], &mut read) }.map_err(|_| TEXT)?;
@@ -158,14 +258,13 @@ unsafe fn open(config: *const Config, memory: *mut u8, len: usize) -> Result<*mu
     if !table.is_empty() {
         service = service.checked_tools(tools).map_err(|_| DUPLICATE)?.feature(ServerCapability::ToolsChanged);
     }
-    let mut server = Server::new(slots).scratch(scratch);
-    if config.reopening {
-        server = server.reopening();
-    }
+    let engine = Server::new(slots).scratch(scratch);
+    #[cfg(feature = "ask")]
+    let engine = unsafe { ask::lend(config, &mut block, engine) }?;
+    let wire = make(&mut block, engine)?;
     let state = State { state: config.state, cancelled: config.cancelled, tools: table, resources: &[], prompts: &[] };
-    let inner = LineServer::new(LineBuffer::new(input), server, LineSink::new(SliceStorage::new(output)));
     let place = place.first_mut().ok_or(NO_ROOM)?;
-    Ok(place.write(McpServer { service, state, inner, block, subscriptions: config.subscriptions, running: false }))
+    Ok(place.write(McpServer { service, state, wire, block, subscriptions: config.subscriptions, running: false }))
 }
 
 #[unsafe(no_mangle)]
@@ -201,9 +300,11 @@ unsafe fn offer_resources(server: &mut McpServer, table: *const Resource, len: u
     })?;
     server.state.resources = table;
     if server.subscriptions > 0 {
-        let memory = server.block.bytes(server.subscriptions).map_err(|_| NO_ROOM)?;
         server.offer(|service| Ok(service.feature(ServerCapability::Subscribe)))?;
-        let engine: *mut Server<'static> = server.inner.server();
+        // An endpoint has its memory from the beginning; lines get it here, so that servers without resources are linked without.
+        let Ok(lines) = server.wire.lines() else { return Ok(()) };
+        let memory = server.block.bytes(server.subscriptions).map_err(|_| NO_ROOM)?;
+        let engine: *mut Server<'static> = lines.server();
         // SAFETY: the engine is moved out, and back with more memory; nothing in between panics.
         unsafe { engine.write(engine.read().subscriptions(memory)) };
     }
@@ -261,7 +362,11 @@ unsafe extern "C" fn mcp_run(server: *mut McpServer) -> u32 {
     unsafe {
         let Ok(whole) = idle(server) else { return 0 };
         whole.running = true;
-        let next = (*server).inner.run(&(*server).service, &mut (*server).state);
+        let next = match &mut (*server).wire {
+            Wire::Lines(lines) => lines.run(&(*server).service, &mut (*server).state),
+            #[cfg(feature = "http")]
+            Wire::Http(_) => NextStep::Read,
+        };
         (*server).running = false;
         u32::from(next == NextStep::Write)
     }
@@ -271,7 +376,7 @@ unsafe extern "C" fn mcp_run(server: *mut McpServer) -> u32 {
 unsafe extern "C" fn mcp_space(server: *mut McpServer, room: *mut usize) -> *mut u8 {
     // SAFETY: as above; `room` points to a number, or is null.
     unsafe {
-        let space = idle(server).map_or(&mut [] as &mut [u8], |server| server.inner.space());
+        let space = lines(server).map_or(&mut [] as &mut [u8], |lines| lines.space());
         put(room, space.len());
         space.as_mut_ptr()
     }
@@ -280,9 +385,9 @@ unsafe extern "C" fn mcp_space(server: *mut McpServer, room: *mut usize) -> *mut
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_filled(server: *mut McpServer, n: usize) {
     // SAFETY: as above.
-    if let Ok(server) = unsafe { idle(server) } {
-        let n = n.min(server.inner.space().len());
-        server.inner.filled(n);
+    if let Ok(lines) = unsafe { lines(server) } {
+        let n = n.min(lines.space().len());
+        lines.filled(n);
     }
 }
 
@@ -290,7 +395,7 @@ unsafe extern "C" fn mcp_filled(server: *mut McpServer, n: usize) {
 unsafe extern "C" fn mcp_pending(server: *mut McpServer, len: *mut usize) -> *const u8 {
     // SAFETY: as above; `len` points to a number, or is null.
     unsafe {
-        let pending = idle(server).map_or(&[] as &[u8], |server| server.inner.pending());
+        let pending = lines(server).map_or(&[] as &[u8], |lines| lines.pending());
         put(len, pending.len());
         pending.as_ptr()
     }
@@ -299,39 +404,53 @@ unsafe extern "C" fn mcp_pending(server: *mut McpServer, len: *mut usize) -> *co
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_sent(server: *mut McpServer, n: usize) {
     // SAFETY: as above.
-    if let Ok(server) = unsafe { idle(server) } {
-        let n = n.min(server.inner.pending().len());
-        server.inner.sent(n);
+    if let Ok(lines) = unsafe { lines(server) } {
+        let n = n.min(lines.pending().len());
+        lines.sent(n);
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_end(server: *mut McpServer) {
     // SAFETY: as above.
-    if let Ok(server) = unsafe { idle(server) } {
-        server.inner.end_of_input();
+    unsafe {
+        match lines(server) {
+            Ok(lines) => lines.end_of_input(),
+            #[cfg(feature = "http")]
+            Err(Status::WrongKind) => _ = running(server, |http, service, state| http.drain(service, state)),
+            Err(_) => {}
+        }
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_done(server: *mut McpServer) -> bool {
     // SAFETY: as above.
-    unsafe { idle(server) }.is_ok_and(|server| server.inner.is_done())
+    unsafe { idle(server) }.is_ok_and(|server| match &server.wire {
+        Wire::Lines(lines) => lines.is_done(),
+        #[cfg(feature = "http")]
+        Wire::Http(http) => http.is_done(),
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_set_now(server: *mut McpServer, millis: u64) {
     // SAFETY: as above.
-    if let Ok(server) = unsafe { idle(server) } {
-        server.inner.expire(millis);
+    unsafe {
+        match lines(server) {
+            Ok(lines) => lines.expire(millis),
+            #[cfg(feature = "http")]
+            Err(Status::WrongKind) => _ = running(server, |http, service, state| http.expire(service, state, millis)),
+            Err(_) => {}
+        }
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_new_peer(server: *mut McpServer) {
     // SAFETY: as above.
-    if let Ok(server) = unsafe { idle(server) } {
-        server.inner.new_peer();
+    if let Ok(lines) = unsafe { lines(server) } {
+        lines.new_peer();
     }
 }
 
@@ -344,14 +463,14 @@ unsafe extern "C" fn mcp_changed(server: *mut McpServer, list: u32) -> Status {
         _ => return Status::Invalid,
     };
     // SAFETY: as above.
-    Status::of(unsafe { idle(server) }.map(|server| server.inner.publish(change)))
+    Status::of(unsafe { idle(server) }.map(|server| server.publish(change)))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_updated(server: *mut McpServer, uri: *const c_char) -> Status {
     // SAFETY: as above; a text with a 0 behind it, or null.
     let updated = unsafe { idle(server).and_then(|server| Ok((server, text(uri)?))) };
-    Status::of(updated.map(|(server, uri)| server.inner.publish(ServerChange::Resource(uri))))
+    Status::of(updated.map(|(server, uri)| server.publish(ServerChange::Resource(uri))))
 }
 
 #[unsafe(no_mangle)]
@@ -412,7 +531,13 @@ unsafe fn respond<R: LateRequest>(
             Err(status) => return status,
         }
         let (service, state) = (&(*server).service, &mut (*server).state);
-        let answered = (*server).inner.answer(service, state, request, |_, context| answer(context));
+        let answered = match &mut (*server).wire {
+            Wire::Lines(lines) => lines.answer(service, state, request, |_, context| answer(context)),
+            #[cfg(feature = "http")]
+            Wire::Http(http) => {
+                http.endpoint.answer(&mut App::new(service, state), request, |_, context| answer(context))
+            }
+        };
         (*server).running = false;
         answered.map_or_else(Status::from, |()| Status::Ok)
     }
@@ -426,8 +551,15 @@ unsafe extern "C" fn mcp_progress_of(
     total: u64,
     message: *const c_char,
 ) -> Status {
+    let token = RequestToken::from_bits(token);
     // SAFETY: as above; a text with a 0 behind it, or null.
-    let sent =
-        || unsafe { Ok(idle(server)?.inner.progress(RequestToken::from_bits(token), progress(done, total, message)?)) };
+    let sent = || unsafe {
+        let (server, progress) = (idle(server)?, progress(done, total, message)?);
+        Ok(match &mut server.wire {
+            Wire::Lines(lines) => lines.progress(token, progress),
+            #[cfg(feature = "http")]
+            Wire::Http(http) => http.endpoint.progress(token, progress),
+        })
+    };
     sent().map_or_else(|status: Status| status, Status::from)
 }
