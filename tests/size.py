@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 21929,
-    "code lines, http": 11987,
-    "code lines, published": 60356,
+    "code lines, http": 11988,
+    "code lines, published": 61018,
     "public functions": 1996,
     "public types": 439,
-    "feature entries": 44,
-    "cfgs": 557,
-    "tracked files": 2296,
-    "words for users": 24408,
+    "feature entries": 46,
+    "cfgs": 576,
+    "tracked files": 2303,
+    "words for users": 24473,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
