@@ -165,7 +165,7 @@ def readme_rows(values):
     def pair(section, *names):
         return numbers(of_program(values, section, names))
 
-    clients, web = medians(values, "client"), medians(values, "web-client")
+    web = medians(values, "web-client")
     rates = {(kind, width, server): found for kind, width, server, *found in values["http"]}
 
     def rate(server):
@@ -180,8 +180,6 @@ def readme_rows(values):
         "crates in the normal tree of a stdio server": of_program(values, "crates", ["calc-stdio", "bench-rmcp-server"]),
         "requests per second of an HTTP server, 16 connections": [rate("mcp-sansio"), rate("rmcp")],
         "instructions of a call by the client": pair("instructions-echo32", "client", "bench-rmcp-client"),
-        "allocations of the blocking client for a call": [
-            of(clients, "client", 2, "{:.0f}".format), of(clients, "bench-rmcp-client", 2, "{:.1f}".format)],
         "calls per second of the client, over HTTP": [
             of(web, "client-http", 1, shown), of(web, "bench-rmcp-http-client", 1, shown)],
     }
