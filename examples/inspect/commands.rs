@@ -160,8 +160,7 @@ impl Run<'_, '_> {
             self.session.list(Request::list_tools()).map_err(Trouble::Request)?;
         }
         let Target::Url(url) = self.target else { return Ok(()) };
-        let is_logged_in = login::tokens(url).is_some_and(|file| file.path().exists());
-        let done = if is_logged_in { "You are logged in" } else { "The server demands no login" };
+        let done = if login::is_known(url) { "You are logged in" } else { "The server demands no login" };
         Ok(print(format!("{done}: {}\n", clean(url.clone())).as_bytes())?)
     }
 

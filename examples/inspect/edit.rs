@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio_host::schema::same;
 
 use crate::json::{pretty, quote};
+use crate::system;
 
 /// The columns that a value may take on one line.
 const COLUMNS: usize = 80;
@@ -207,7 +206,7 @@ pub(crate) fn change(path: &Path, new: impl Fn(&str) -> Result<String, String>) 
     const TRIES: u32 = 10;
     let says = |error: io::Error| error.to_string();
     let file = target(path).map_err(says)?;
-    let _lock = file.parent().map(lock).transpose().map_err(says)?;
+    let _lock = file.parent().map(system::lock).transpose().map_err(says)?;
     for _ in 0..TRIES {
         let old = read(&file)?;
         let text = new(old.as_deref().unwrap_or_default())?;
@@ -248,26 +247,6 @@ fn read(file: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// Locks a folder against other processes of this program, until the value is dropped. A lock file would stay there.
-fn lock(folder: &Path) -> io::Result<fs::File> {
-    /// The time for all that are before this one.
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let begun = Instant::now();
-    let folder = fs::File::open(folder)?;
-    loop {
-        match rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if begun.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(io::Error::other("another program has locked its folder"));
-            }
-            // Some file systems have no locks.
-            _ => return Ok(folder),
-        }
-    }
-}
-
 /// A file that is removed again unless it is kept.
 struct Draft(PathBuf, bool);
 
@@ -275,11 +254,10 @@ impl Draft {
     /// Makes a file that is not there yet. It has the mode and, where the system lets it, the owner of the file `like`, if
     /// there is one.
     fn create(path: PathBuf, like: &Path, mode: u32) -> io::Result<(Self, fs::File)> {
-        let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        let file = system::create(&path, mode)?;
         let draft = Draft(path, false);
         if let Ok(old) = fs::metadata(like) {
-            // Of use to root only, who must not take the file from its user.
-            let _ = fchown(&file, Some(old.uid()), Some(old.gid()));
+            system::give(&file, &old);
             file.set_permissions(old.permissions())?;
         }
         Ok((draft, file))

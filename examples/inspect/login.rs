@@ -1,4 +1,5 @@
-//! Logging in to a server that demands authorization: who this client is, the browser, the file of tokens.
+//! Reaching a server at a URL, and logging in where it demands authorization: who this client is, the browser, the file of tokens.
+//! `login_other.rs` is for systems where only programs can be reached.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,9 +8,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use mcp_sansio::client::ClientInfo;
 use mcp_sansio_blocking::client::auth::RegisteredClient;
 use mcp_sansio_blocking::client::auth::url::acceptable;
-use mcp_sansio_blocking::client::{AuthorizationOptions, ClientError, TokenFile};
+use mcp_sansio_blocking::client::{AuthorizationOptions, ClientError, ClientOptions, Http, HttpOptions, TokenFile};
 
 use crate::args::Options;
 use crate::live;
@@ -23,9 +25,28 @@ const PORT: u16 = 8976;
 /// The longest name of a file of tokens, without its ending.
 const NAME: usize = 100;
 
+/// Creates the connection to a URL, and sends nothing.
+pub(crate) fn reach<'m>(
+    url: &str,
+    settings: &Options,
+    limits: ClientOptions,
+    profile: &'m ClientInfo<'m>,
+    stop: &Stop,
+) -> Result<Http<'m>, ClientError> {
+    let mut http = HttpOptions::new().options(limits);
+    for (name, value) in &settings.headers {
+        http = http.header(name, value);
+    }
+    let http = Http::with(url, profile, http)?;
+    match options(url, settings, stop)? {
+        Some(login) => http.authorization(login),
+        None => Ok(http),
+    }
+}
+
 /// Returns the options of authorization for a server, or `None` if it gets no tokens: it is reached over plain HTTP, or
 /// `--header` has credentials.
-pub(crate) fn options(url: &str, options: &Options, stop: &Stop) -> Result<Option<AuthorizationOptions>, ClientError> {
+fn options(url: &str, options: &Options, stop: &Stop) -> Result<Option<AuthorizationOptions>, ClientError> {
     let has_header = options.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     if has_header || acceptable(url, url).is_err() {
         return Ok(None);
@@ -58,8 +79,13 @@ pub(crate) fn options(url: &str, options: &Options, stop: &Stop) -> Result<Optio
     Ok(Some(login))
 }
 
+/// Returns `true` if there are tokens for a server.
+pub(crate) fn is_known(url: &str) -> bool {
+    tokens(url).is_some_and(|file| file.path().exists())
+}
+
 /// Returns the file for the tokens of a server: in the user's configuration folder.
-pub(crate) fn tokens(url: &str) -> Option<TokenFile> {
+fn tokens(url: &str) -> Option<TokenFile> {
     let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(TokenFile::new(folder.join("mcp-sansio-inspect").join(format!("{}.json", name_of(url)))))

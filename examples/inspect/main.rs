@@ -12,6 +12,7 @@ mod install;
 mod json;
 mod lint;
 mod live;
+#[cfg_attr(not(unix), path = "login_other.rs")]
 mod login;
 mod manifest;
 mod pack;
@@ -20,6 +21,8 @@ mod schema;
 mod session;
 mod show;
 mod skills;
+#[cfg_attr(not(unix), path = "system_other.rs")]
+mod system;
 mod tasks;
 mod terminal;
 mod text;
@@ -60,7 +63,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let look = terminal::look(&io::stderr(), rustix::stdio::stderr(), options.no_color);
+    let look = terminal::look(&io::stderr(), options.no_color);
     let live = Rc::new(RefCell::new(Live::new(look, io::stderr().is_terminal(), options.quiet)));
     if options.trace {
         live.borrow_mut().connected();
@@ -94,7 +97,7 @@ fn inspect(
         let done = if login::logout(url, options, &stop)? { "The login is forgotten" } else { "There was no login" };
         return Ok(terminal::print(format!("{done}: {}\n", text::clean(url.clone())).as_bytes())?);
     }
-    let out = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
+    let out = terminal::look(&io::stdout(), options.no_color);
     let interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
     let roots = roots(&options.roots)?;
     let profile = profile(options, !roots.is_empty(), interactive);
@@ -174,9 +177,15 @@ fn roots(paths: &[String]) -> Result<Vec<(String, String)>, Trouble> {
 }
 
 fn file_uri(path: &Path) -> String {
-    let mut uri = String::from("file://");
-    for &byte in path.as_os_str().as_encoded_bytes() {
+    let path = path.as_os_str().as_encoded_bytes();
+    let (begin, path) = match path.strip_prefix(br"\\?\") {
+        Some(path) => ("file:///", path), // of Windows
+        None => ("file://", path),
+    };
+    let mut uri = String::from(begin);
+    for &byte in path {
         match byte {
+            b'\\' if cfg!(windows) => uri.push('/'),
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(byte.into()),
             byte => uri.push_str(&format!("%{byte:02X}")),
         }

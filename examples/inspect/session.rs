@@ -16,8 +16,8 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::service::ContentBlock;
 use mcp_sansio::trace_context::{TraceContext, TraceParent};
 use mcp_sansio_blocking::client::{
-    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, Http, HttpOptions, OwnedResult,
-    PageLimits, Stderr, Trace, Transport, TransportState,
+    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, OwnedResult, PageLimits, Stderr,
+    Trace, Transport, TransportState,
 };
 use mcp_sansio_extensions::tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 use mcp_sansio_host::PageCursor;
@@ -28,7 +28,8 @@ use crate::host::{Host, Waiting};
 use crate::live::Live;
 use crate::login;
 use crate::page::{Look, Style};
-use crate::terminal::{Keyboard, Stop, is_unread};
+use crate::system::is_unread;
+use crate::terminal::{Keyboard, Stop};
 use crate::text::one_line;
 
 /// The longest wait between two checks for Ctrl-C.
@@ -146,7 +147,7 @@ impl<'m> Session<'m> {
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
-            Target::Url(url) => Box::new(reach(url, options, limits, profile, &around.stop)?),
+            Target::Url(url) => Box::new(login::reach(url, options, limits, profile, &around.stop)?),
         };
         let client = Client::new(Stoppable { inner, around: around.clone() }, host);
         Ok(Session {
@@ -389,24 +390,6 @@ fn spawn<'m>(
         false => Stderr::Lines(Box::new(move |line| live.borrow_mut().said(&name, line))),
     };
     Child::spawn_with(command, profile, ChildOptions::new().options(limits).stderr(stderr))
-}
-
-fn reach<'m>(
-    url: &str,
-    options: &Options,
-    limits: Limits,
-    profile: &'m ClientInfo<'m>,
-    stop: &Stop,
-) -> Result<Http<'m>, ClientError> {
-    let mut http = HttpOptions::new().options(limits);
-    for (name, value) in &options.headers {
-        http = http.header(name, value);
-    }
-    let http = Http::with(url, profile, http)?;
-    match login::options(url, options, stop)? {
-        Some(login) => http.authorization(login),
-        None => Ok(http),
-    }
 }
 
 /// Sends the user's answer to the server.

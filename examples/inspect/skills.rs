@@ -164,7 +164,7 @@ fn show(page: &mut Page, skill: &Skill) {
 /// Shows the skills in a folder: each folder in it, or itself, with a `SKILL.md`. What breaks a rule of the protocol is named on stderr,
 /// and makes the exit code 1.
 pub(crate) fn in_folder(folder: &Path, options: &Options) -> ExitCode {
-    let look = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
+    let look = terminal::look(&io::stdout(), options.no_color);
     let mut folders = vec![folder.to_owned()];
     match fs::read_dir(folder) {
         Ok(entries) => folders.extend(entries.flatten().map(|entry| entry.path())),

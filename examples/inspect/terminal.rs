@@ -7,20 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use crate::page::Look;
+use crate::system;
 
 /// The widest page: longer lines are hard to read.
 const WIDEST: usize = 120;
 
 /// Returns the look of a standard stream.
-pub(crate) fn look(stream: &impl IsTerminal, size_of: impl rustix::fd::AsFd, no_color: bool) -> Look {
+pub(crate) fn look(stream: &(impl IsTerminal + system::Handle), no_color: bool) -> Look {
     let terminal = stream.is_terminal();
     let color = terminal && !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let color = color && env::var_os("TERM").is_none_or(|term| term != "dumb");
     let named = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let size = || rustix::termios::tcgetwinsize(size_of).ok().map(|size| size.ws_col.into());
+    let size = || system::size(stream).map(|(columns, _)| columns.into());
     let width = named.or_else(|| if terminal { size() } else { None }).filter(|width| *width > 0).unwrap_or(80);
     Look { color, width: width.clamp(20, WIDEST) }
 }
@@ -37,6 +36,7 @@ impl Stop {
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
         }
         // A write beyond the limit of files is an error, as on a full disk; what was begun is removed.
+        #[cfg(unix)]
         signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
         Ok(Stop(flag))
     }
@@ -76,37 +76,18 @@ impl Keyboard {
             let rest = String::from_utf8_lossy(&rest).into_owned();
             return Ok(Some(Some(rest).filter(|rest| !rest.is_empty())));
         }
-        let stdin = rustix::stdio::stdin();
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let time = Timespec::try_from(at_most).ok();
-        match poll(&mut fds, time.as_ref()) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut bytes = [0; 4096];
-        match rustix::io::read(stdin, &mut bytes) {
-            Ok(0) => self.ended = true,
-            Ok(n) => self.typed.extend_from_slice(&bytes[..n]),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        match system::typed(at_most)? {
+            Some(bytes) if bytes.is_empty() => self.ended = true,
+            bytes => self.typed.extend(bytes.unwrap_or_default()),
         }
         Ok(None)
     }
 }
 
-/// Returns `true` if the reader of stdout has closed it.
-pub(crate) fn is_unread() -> bool {
-    let stdout = rustix::stdio::stdout();
-    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-    let told = poll(&mut fds, Some(&Timespec::default()));
-    told.is_ok() && fds[0].revents().contains(PollFlags::ERR)
-}
-
 /// Shows a text that is longer than the terminal with the program that `PAGER` names, or `less`. Returns `false` if the text is still
 /// to be printed: it fits, or there is no such program.
 pub(crate) fn page_through(text: &str, is_terminal: bool) -> bool {
-    let rows = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(0, |size| size.ws_row);
+    let rows = system::size(&io::stdout()).map_or(0, |(_, rows)| rows);
     if !is_terminal || rows == 0 || text.lines().count() < rows.into() {
         return false;
     }
