@@ -193,7 +193,8 @@ def write_page(lines, rows):
     assert marked.search(text), "no marks in docs/benchmarks.md"
     page.write_text(marked.sub(lambda found: found[1] + "\n" + "\n".join(lines) + "\n" + found[2], text))
     readme = HERE / "README.md"
-    text = readme.read_text()
+    pinned = re.search(r'rmcp = \{ version = "=(\d+\.\d+)', (HERE / "benches/rmcp-server/Cargo.toml").read_text())[1]
+    text = re.sub(r"rmcp \d+\.\d+, the official SDK", f"rmcp {pinned}, the official SDK", readme.read_text())
     for title, (own, other) in rows.items():
         row = re.compile(rf"^\| {re.escape(title)} \| .*$", re.MULTILINE)
         assert row.search(text), f"no row '{title}' in README.md"
