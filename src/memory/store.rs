@@ -78,11 +78,15 @@ impl<'m> Store<'m> {
     }
 
     /// Gives the memory after the first `size` bytes back to the allocator. Lent memory does not change.
-    #[cfg(feature = "alloc")]
     pub fn shrink(&mut self, size: usize) {
-        if let Block::Grown(Grown { places: bytes, .. }) = &mut self.0 {
-            bytes.truncate(size);
-            bytes.shrink_to_fit();
+        let _ = size;
+        match &mut self.0 {
+            Block::Lent(_) => {}
+            #[cfg(feature = "alloc")]
+            Block::Grown(Grown { places: bytes, .. }) => {
+                bytes.truncate(size);
+                bytes.shrink_to_fit();
+            }
         }
     }
 }

@@ -408,7 +408,6 @@ impl<'m> Log<'m> {
             }
         }
         self.fresh = end;
-        #[cfg(feature = "alloc")]
         self.store.shrink(end as usize * BLOCK);
     }
 

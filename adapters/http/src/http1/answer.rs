@@ -22,7 +22,6 @@ type GiveFields<'f> = &'f dyn Fn(&mut dyn FnMut(&str, &str));
 #[derive(Debug)]
 pub struct ResponseBuffer<'m> {
     store: Store<'m>,
-    grows: bool,
     /// First byte that was not sent.
     start: usize,
     end: usize,
@@ -70,7 +69,6 @@ const TAIL: usize = 2 + LAST_CHUNK.len();
 impl<'m> ResponseBuffer<'m> {
     pub(super) fn new(store: Store<'m>) -> Self {
         ResponseBuffer {
-            grows: store.bytes().len() < store.limit(),
             store,
             start: 0,
             end: 0,
@@ -229,17 +227,11 @@ impl<'m> ResponseBuffer<'m> {
     }
 
     /// Gives memory back to the allocator, if the store is empty.
-    #[cfg(feature = "alloc")]
     pub(super) fn release(&mut self) {
-        if self.grows && self.start == self.end {
-            self.store = Store::growing(self.store.limit());
+        if self.start == self.end {
+            self.store.shrink(0);
             (self.start, self.end, self.chunk) = (0, 0, None);
         }
-    }
-
-    #[cfg(not(feature = "alloc"))]
-    pub(super) const fn release(&mut self) {
-        let _ = self.grows;
     }
 
     /// Takes back all but the first `pending` bytes. Returns [`FullError::Never`] if no byte is pending: to wait cannot help

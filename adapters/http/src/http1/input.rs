@@ -14,7 +14,6 @@ use crate::token::is_token;
 #[derive(Debug)]
 pub(crate) struct Input<'m, const H: usize> {
     store: Store<'m>,
-    grows: bool,
     /// First byte of the current request. All other places count from here.
     start: usize,
     end: usize,
@@ -49,7 +48,6 @@ const SLACK: usize = 16;
 impl<'m, const H: usize> Input<'m, H> {
     pub(crate) fn new(store: Store<'m>) -> Self {
         Input {
-            grows: store.bytes().len() < store.limit(),
             store,
             start: 0,
             end: 0,
@@ -294,27 +292,13 @@ impl<'m, const H: usize> Input<'m, H> {
     }
 
     /// Gives unused memory back to the allocator.
-    #[cfg(feature = "alloc")]
     pub(crate) fn release(&mut self) {
         self.kept.forget();
         self.close_gaps();
         let held = self.end - self.start;
         let worth = if held == 0 { 0 } else { held.saturating_mul(2).max(LEAST) };
-        if !self.grows || self.size() <= worth {
-            return;
+        if self.size() > worth {
+            self.store.shrink(self.end);
         }
-        let mut store = Store::growing(self.store.limit());
-        let old = self.store.bytes().get(self.start..self.end).unwrap_or(&[]);
-        if held > 0 && store.reach(held) {
-            mcp_sansio::sink::copy(store.bytes_mut(), old);
-        }
-        self.store = store;
-        (self.start, self.end) = (0, held);
-    }
-
-    /// Returns `true` if the store takes memory on demand.
-    #[cfg(not(feature = "alloc"))]
-    pub(crate) const fn release(&mut self) {
-        let _ = self.grows;
     }
 }
