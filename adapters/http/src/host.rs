@@ -112,9 +112,8 @@ pub enum WaitFor {
     /// streams were written. See [`HttpConnection::set_waits_for_streams`].
     #[cfg(feature = "alloc")]
     Stream,
-    /// The application has not decided about the request ([`Access::Later`](crate::endpoint::Access::Later)): read
-    /// nothing, and serve again when it may have.
-    #[cfg(feature = "resource-server")]
+    /// The application has not decided about the request (`Access::Later`, of the feature `resource-server`): read nothing, and
+    /// serve again when it may have.
     Decision,
 }
 
@@ -124,7 +123,6 @@ enum HeadCheck {
     Passed,
     /// It was refused.
     Refused,
-    #[cfg(feature = "resource-server")]
     Undecided,
 }
 
@@ -365,7 +363,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 match self.check_head(host) {
                     HeadCheck::Passed => {}
                     HeadCheck::Refused => continue,
-                    #[cfg(feature = "resource-server")]
                     HeadCheck::Undecided => return WaitFor::Decision,
                 }
             }
@@ -407,18 +404,12 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         }
         let Some((head, answer)) = self.connection.head_exchange() else { return HeadCheck::Passed };
         let head = head.request_head();
-        #[cfg(not(feature = "resource-server"))]
-        let admitted = host.endpoint.admit(host.app, &head, host.body);
-        #[cfg(feature = "resource-server")]
-        let admitted = match host.endpoint.poll_admit(host.app, &head, host.body).transpose() {
-            Some(admitted) => admitted,
-            None => return HeadCheck::Undecided,
-        };
-        let response = match admitted {
-            Ok(admission) => {
+        let response = match host.endpoint.admit(host.app, &head, host.body) {
+            Ok(Some(admission)) => {
                 self.admission = Some(admission);
                 return HeadCheck::Passed;
             }
+            Ok(None) => return HeadCheck::Undecided,
             Err(response) => response,
         };
         let status = Status(response.status);
@@ -446,7 +437,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             head = head.admitted(admission);
         }
         let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
-        #[cfg(feature = "resource-server")]
         if response.undecided {
             host.body.storage.truncate(0);
             return Some(WaitFor::Decision);

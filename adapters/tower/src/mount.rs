@@ -154,7 +154,7 @@ impl<S: Send> Waiting<'_, S> {
             let authorize = |head: &RequestHead<'_>| shared.decide(&parts.head, principal, head);
             let mut body = BodyBuffer::new(Vec::new());
             let app = App::new(server.service, server.state).authorize(&authorize);
-            let admitted = server.endpoint.poll_admit(&app, &parts.head(), &mut body);
+            let admitted = server.endpoint.admit(&app, &parts.head(), &mut body);
             match admitted {
                 Ok(Some(admission)) => Poll::Ready(Ok(admission)),
                 Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),

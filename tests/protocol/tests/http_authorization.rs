@@ -166,7 +166,7 @@ fn requests_ahead_wait_for_the_decision() {
     assert_eq!(statuses, ["401", "200"]);
 }
 
-/// Without `poll_admit` there is no waiting.
+/// Without `admit` there is no waiting.
 #[test]
 fn undecided_is_unavailable() {
     let mut site = Site::new();
@@ -179,9 +179,7 @@ fn undecided_is_unavailable() {
     let response = site.endpoint.request(&mut app, &head, PING.as_bytes(), 0, &mut |_| {}, &mut out);
     assert_eq!((response.status, response.content), (503, ResponseBody::Json));
     out.clear();
-    assert_eq!(site.endpoint.admit(&app, &head, &mut out).map(drop).map_err(|response| response.status), Err(503));
-    out.clear();
-    assert!(matches!(site.endpoint.poll_admit(&app, &head, &mut out), Ok(None)));
+    assert!(matches!(site.endpoint.admit(&app, &head, &mut out), Ok(None)));
     assert_eq!(out.pending(), b"");
 }
 

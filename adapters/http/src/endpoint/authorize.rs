@@ -7,18 +7,18 @@ use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::sink::Out;
 
+use super::extra_headers::{ExtraHeaders, GrantParts, REFUSAL_HEADERS};
 use super::head::{Admission, EndpointResponse, RequestHead};
 use super::ids::{PRINCIPAL_MAX, Principal};
 use super::refusal::{no_json, refuse};
-use super::{Access, App, ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
+use super::{Access, App};
 
 /// The permission of a client to use the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Grant {
     principal: Principal,
-    scopes: u64,
-    headers: ExtraHeaders<GRANT_HEADERS>,
+    parts: GrantParts,
 }
 
 impl Grant {
@@ -31,14 +31,15 @@ impl Grant {
         if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
             return Err(FullError::Never);
         }
-        Ok(Grant { principal: Principal::new(principal), scopes: 0, headers: ExtraHeaders::EMPTY })
+        Ok(Grant { principal: Principal::new(principal), parts: GrantParts::NONE })
     }
 
     /// Sets the scopes that the client has, one bit each in an order of the application's: [`App::permit`] gets them with
     /// each message. Default: none.
     #[must_use]
-    pub fn scopes(self, bits: u64) -> Self {
-        Grant { scopes: bits, ..self }
+    pub fn scopes(mut self, bits: u64) -> Self {
+        self.parts.scopes = bits;
+        self
     }
 
     /// Adds a header to the response, like `DPoP-Nonce`.
@@ -46,7 +47,7 @@ impl Grant {
     /// # Errors
     /// As [`ExtraHeaders::add`].
     pub fn header(mut self, name: &str, value: impl fmt::Display) -> Result<Self, FullError> {
-        self.headers.add(name, value)?;
+        self.parts.headers.add(name, value)?;
         Ok(self)
     }
 }
@@ -127,7 +128,7 @@ impl Admission {
     /// Adds the headers of the grant.
     pub(crate) fn add_headers(&self, response: &mut EndpointResponse<'_>) {
         // These fit: they are fewer than those of a refusal.
-        self.headers.each(&mut |name, value| _ = response.extra.add(name, value));
+        self.grant.headers.each(&mut |name, value| _ = response.extra.add(name, value));
     }
 
     /// Asks the application about each message of the body. Messages that are none are refused later.
@@ -155,7 +156,7 @@ impl Admission {
             let members = &envelope.members;
             let name = members.name.and_then(|name| name.text());
             let uri = members.uri.and_then(|uri| uri.text());
-            let (principal, scopes) = (self.principal.name(), self.scopes);
+            let (principal, scopes) = (self.principal.name(), self.grant.scopes);
             let needed = app.service.challenged_scopes(&method, name.or(uri).as_ref());
             let access = MessageAccess { head, principal, scopes, needed, method, name, uri };
             match permit(&access) {
@@ -174,9 +175,27 @@ impl Admission {
     }
 }
 
-impl From<Grant> for Admission {
-    fn from(grant: Grant) -> Self {
-        let Grant { principal, scopes, headers } = grant;
-        Admission { principal, scopes, headers }
+impl<'a, S> App<'a, S> {
+    /// Sets the function that decides about each message of an admitted request, before it is handled: requests,
+    /// notifications, and each element of a batch. If it refuses one, the whole HTTP request is refused. It sees method and
+    /// target in all revisions, and whether the client [lacks a scope](MessageAccess::lacks_scope) of an entry that challenges: this
+    /// is the place to answer with 403 and a challenge. Its grants are not looked at.
+    #[must_use]
+    pub fn permit(self, permit: &'a dyn Fn(&MessageAccess<'_>) -> Access<'a>) -> Self {
+        App { permit: Some(permit), ..self }
+    }
+}
+
+/// Returns the admission of a decision that owns its texts.
+#[allow(clippy::result_large_err, reason = "as above")]
+pub(crate) fn admission<'r>(access: Access<'r>, body: &mut dyn Out) -> Result<Admission, EndpointResponse<'r>> {
+    match access {
+        Access::GrantedTo(Grant { principal, parts }) => Ok(Admission { principal, grant: parts }),
+        Access::RefusedWith(refusal) => Err(refusal.response(body)),
+        _ => {
+            let mut response = refuse(body, 503, "The authorization is not decided yet");
+            response.undecided = true;
+            Err(response)
+        }
     }
 }

@@ -116,6 +116,22 @@ impl<const N: usize> fmt::Debug for ExtraHeaders<N> {
     }
 }
 
+/// The parts of a grant besides its principal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) struct GrantParts {
+    pub(super) scopes: u64,
+    pub(super) headers: ExtraHeaders<GRANT_HEADERS>,
+}
+
+impl GrantParts {
+    pub(crate) const NONE: GrantParts = GrantParts { scopes: 0, headers: ExtraHeaders::EMPTY };
+
+    pub(crate) const fn scopes(&self) -> u64 {
+        self.scopes
+    }
+}
+
 /// Bytes for the headers of a [`Grant`](super::Grant). Each connection keeps one.
 pub const GRANT_HEADERS: usize = 128;
 

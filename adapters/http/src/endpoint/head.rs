@@ -1,5 +1,6 @@
 //! The head of a request as the protocol sees it, and the head of a response.
 
+use super::extra_headers::{ExtraHeaders, GrantParts, REFUSAL_HEADERS};
 use super::ids::{Principal, SessionId, StreamId};
 use super::media::{Accept, is_json};
 use crate::names::{Known, same_name};
@@ -168,30 +169,13 @@ pub struct RequestHead<'h> {
 #[derive(Clone, Debug)]
 pub struct Admission {
     pub(crate) principal: Principal,
-    #[cfg(feature = "resource-server")]
-    pub(crate) scopes: u64,
-    #[cfg(feature = "resource-server")]
-    pub(crate) headers: super::ExtraHeaders<{ super::GRANT_HEADERS }>,
+    pub(crate) grant: GrantParts,
 }
 
 impl Admission {
-    /// Returns the scopes of the grant. Without the feature `resource-server` there are none.
-    pub(crate) const fn scopes(&self) -> u64 {
-        #[cfg(feature = "resource-server")]
-        return self.scopes;
-        #[cfg(not(feature = "resource-server"))]
-        0
-    }
-
     /// Admits a principal, without more.
     pub(crate) fn of(principal: Option<&str>) -> Self {
-        Admission {
-            principal: Principal::new(principal),
-            #[cfg(feature = "resource-server")]
-            scopes: 0,
-            #[cfg(feature = "resource-server")]
-            headers: super::ExtraHeaders::EMPTY,
-        }
+        Admission { principal: Principal::new(principal), grant: GrantParts::NONE }
     }
 }
 
@@ -315,11 +299,9 @@ pub struct EndpointResponse<'r> {
     pub preflight: bool,
     /// The headers that the preflight asks for; they are allowed.
     pub requested: Option<&'r str>,
-    /// The headers that the application adds.
-    #[cfg(feature = "resource-server")]
-    pub extra: super::ExtraHeaders<{ super::REFUSAL_HEADERS }>,
+    /// The headers that the application adds; none without the feature `resource-server`.
+    pub extra: ExtraHeaders<REFUSAL_HEADERS>,
     /// The application has not decided yet.
-    #[cfg(feature = "resource-server")]
     pub(crate) undecided: bool,
 }
 
@@ -334,9 +316,7 @@ impl<'r> EndpointResponse<'r> {
             origin: None,
             preflight: false,
             requested: None,
-            #[cfg(feature = "resource-server")]
-            extra: super::ExtraHeaders::EMPTY,
-            #[cfg(feature = "resource-server")]
+            extra: ExtraHeaders::EMPTY,
             undecided: false,
         }
     }
@@ -366,7 +346,6 @@ impl<'r> EndpointResponse<'r> {
         if let Some(challenge) = self.challenge {
             tell("WWW-Authenticate", challenge);
         }
-        #[cfg(feature = "resource-server")]
         self.extra.each(tell);
         match self.status {
             415 => tell("Accept-Encoding", "identity"),
@@ -377,7 +356,6 @@ impl<'r> EndpointResponse<'r> {
             tell("Access-Control-Allow-Origin", origin);
             tell("Vary", "Origin");
             let exposed = "Mcp-Session-Id, WWW-Authenticate";
-            #[cfg(feature = "resource-server")]
             let exposed = if self.extra.is_empty() { exposed } else { "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce" };
             tell("Access-Control-Expose-Headers", exposed);
         }

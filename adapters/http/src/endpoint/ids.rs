@@ -24,17 +24,17 @@ impl StreamId {
 pub struct SessionId {
     digits: [u8; SessionId::LEN],
     /// In place of the digits, if there are any: few responses have an id, and all are moved several times.
-    sealed: sealed::Characters,
+    pub(super) sealed: sealed::Characters,
 }
 
 #[cfg(feature = "alloc")]
 mod sealed {
-    pub(super) type Characters = alloc::vec::Vec<u8>;
+    pub(crate) type Characters = alloc::vec::Vec<u8>;
     pub(super) const NONE: Characters = Characters::new();
 }
 #[cfg(not(feature = "alloc"))]
 mod sealed {
-    pub(super) type Characters = [u8; 0];
+    pub(crate) type Characters = [u8; 0];
     pub(super) const NONE: Characters = [];
 }
 
@@ -63,12 +63,6 @@ impl SessionId {
 
     fn characters(&self) -> &[u8] {
         if self.sealed.is_empty() { &self.digits } else { &self.sealed }
-    }
-
-    /// Takes a whole sealed id.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn sealed(characters: sealed::Characters) -> Self {
-        SessionId { sealed: characters, ..SessionId::NONE }
     }
 
     /// Returns `true` if a client gave this id, in a time that does not depend on the first difference.

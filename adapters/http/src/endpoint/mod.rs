@@ -47,7 +47,7 @@
 //! integers as numbers: `42`, `42.00` and `4.2e1` are equal.
 
 mod answer;
-#[cfg(feature = "resource-server")]
+#[cfg_attr(not(feature = "resource-server"), path = "no_authorize.rs")]
 mod authorize;
 mod config;
 mod connection;
@@ -55,7 +55,7 @@ mod drain;
 mod events;
 mod exchange;
 mod expiry;
-#[cfg(feature = "resource-server")]
+#[cfg_attr(not(feature = "resource-server"), path = "no_extra_headers.rs")]
 mod extra_headers;
 mod fleet;
 mod head;
@@ -71,13 +71,11 @@ mod notification;
 mod pull;
 mod refusal;
 mod request;
-#[cfg(feature = "alloc")]
+#[cfg_attr(not(feature = "alloc"), path = "unsealed.rs")]
 mod sealed;
 mod session;
 mod share;
 mod stream;
-#[cfg(not(feature = "alloc"))]
-mod unsealed;
 
 #[cfg(feature = "resource-server")]
 pub use authorize::{Grant, MessageAccess, Refusal};
@@ -133,7 +131,7 @@ pub enum Access<'a> {
     #[cfg(feature = "resource-server")]
     RefusedWith(Refusal),
     /// The application does not know yet: it asks another server. It is asked again about the same request, see
-    /// [`Endpoint::poll_admit`].
+    /// [`Endpoint::admit`].
     #[cfg(feature = "resource-server")]
     Later,
 }
@@ -168,16 +166,6 @@ impl<'a, S> App<'a, S> {
     #[must_use]
     pub fn authorize(self, authorize: &'a dyn Fn(&RequestHead<'_>) -> Access<'a>) -> Self {
         App { authorize, ..self }
-    }
-
-    /// Sets the function that decides about each message of an admitted request, before it is handled: requests,
-    /// notifications, and each element of a batch. If it refuses one, the whole HTTP request is refused. It sees method and
-    /// target in all revisions, and whether the client [lacks a scope](MessageAccess::lacks_scope) of an entry that challenges: this
-    /// is the place to answer with 403 and a challenge. Its grants are not looked at.
-    #[cfg(feature = "resource-server")]
-    #[must_use]
-    pub fn permit(self, permit: &'a dyn Fn(&MessageAccess<'_>) -> Access<'a>) -> Self {
-        App { permit: Some(permit), ..self }
     }
 }
 

@@ -4,9 +4,7 @@ use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{IncomingRequest, Millis};
-#[cfg(feature = "resource-server")]
-use mcp_sansio::sink::Mark;
-use mcp_sansio::sink::Out;
+use mcp_sansio::sink::{Mark, Out};
 
 use super::config::same_path;
 use super::head::{Admission, EndpointResponse, RequestHead, unsupported};
@@ -23,34 +21,14 @@ impl Endpoint<'_> {
     /// and [`App::authorize`]. Add the result to the [`RequestHead`] with [`RequestHead::admitted`] before you call
     /// [`request`](Endpoint::request), which checks a head without it itself.
     ///
+    /// Returns `None` if the application does not know yet (`Access::Later`): keep the request, and call again when it may know
+    /// more. [`request`](Endpoint::request) without an admission answers 503 then.
+    ///
     /// # Errors
     /// The response, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource.
     /// A JSON body is written to `body`, which must be empty. Do not read the request's body then.
     #[allow(clippy::result_large_err, reason = "there is no allocator for a box, and it is handed on at once")]
     pub fn admit<'r, 'a: 'r, S>(
-        &self,
-        app: &App<'a, S>,
-        head: &RequestHead<'r>,
-        body: &mut dyn Out,
-    ) -> Result<Admission, EndpointResponse<'r>> {
-        match self.judge(app, head, body) {
-            Ok((admission, _)) => Ok(admission),
-            Err(mut response) => {
-                self.add_origin(&mut response, head);
-                Err(response)
-            }
-        }
-    }
-
-    /// Does the same as [`admit`](Endpoint::admit), for an application that may answer [`Access::Later`]. Returns `None`
-    /// then: keep the request, and call again when the application knows more. `admit` and
-    /// [`request`](Endpoint::request) answer 503 instead.
-    ///
-    /// # Errors
-    /// As [`admit`](Endpoint::admit).
-    #[cfg(feature = "resource-server")]
-    #[allow(clippy::result_large_err, reason = "as above")]
-    pub fn poll_admit<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,
         head: &RequestHead<'r>,
@@ -95,7 +73,6 @@ impl Endpoint<'_> {
                 }
             },
         };
-        #[cfg(feature = "resource-server")]
         if let Err(mut response) = admission.permit(app, head, content, body) {
             self.add_origin(&mut response, head);
             return response;
@@ -104,9 +81,8 @@ impl Endpoint<'_> {
         if principal.is_some() {
             self.requests.make_key(random);
         }
-        self.requests.server.set_caller_scopes(admission.scopes());
+        self.requests.server.set_caller_scopes(admission.grant.scopes());
         let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
-        #[cfg(feature = "resource-server")]
         admission.add_headers(&mut response);
         self.publish_of_handlers();
         self.add_origin(&mut response, head);
@@ -149,19 +125,11 @@ impl Endpoint<'_> {
                 return Err(refuse(body, 500, "The principal's name is too long"));
             }
             Access::Granted { principal } => Admission::of(principal),
-            #[cfg(feature = "resource-server")]
-            Access::GrantedTo(grant) => grant.into(),
-            #[cfg(feature = "resource-server")]
-            Access::RefusedWith(refusal) => return Err(refusal.response(body)),
-            #[cfg(feature = "resource-server")]
-            Access::Later => {
-                let mut response = refuse(body, 503, "The authorization is not decided yet");
-                response.undecided = true;
-                return Err(response);
-            }
             Access::Denied { status, challenge } => {
                 return Err(EndpointResponse { challenge, ..refuse(body, status, "Not authorized") });
             }
+            #[cfg(feature = "resource-server")]
+            access => super::authorize::admission(access, body)?,
         };
         // The answer to GET and DELETE also depends on the revision: `route` decides.
         match head.method {

@@ -10,6 +10,7 @@ use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
 
 use super::ids::SessionId;
 use super::legacy::NoSession;
+use super::session::Sessions;
 use super::{App, Endpoint, Turn};
 
 /// Stands for a method in the data that the seal is bound to: no `requestState` has it.
@@ -325,6 +326,22 @@ impl<'m> Endpoint<'m> {
             sealed.opened(nonce, slot, end);
         }
         Ok(slot)
+    }
+}
+
+impl SessionId {
+    /// Takes a whole sealed id.
+    fn sealed(characters: Vec<u8>) -> Self {
+        let mut id = SessionId::NONE;
+        id.sealed = characters;
+        id
+    }
+}
+
+impl Sessions<'_> {
+    /// Returns whether the session in a slot has this id and belongs to this principal.
+    fn is(&self, slot: u16, id: &[u8], principal: Option<&str>) -> bool {
+        self.get(slot).is_some_and(|session| session.id.is(id)) && self.principal(slot) == principal
     }
 }
 

@@ -156,12 +156,6 @@ impl<'m> Sessions<'m> {
         (session.id.is(id) && self.principal(slot) == principal).then_some(slot)
     }
 
-    /// Returns whether the session in a slot has this id and belongs to this principal.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn is(&self, slot: u16, id: &[u8], principal: Option<&str>) -> bool {
-        self.get(slot).is_some_and(|session| session.id.is(id)) && self.principal(slot) == principal
-    }
-
     /// Returns the number of sessions of a principal.
     pub(crate) fn count_of(&self, principal: Hashed<'_>) -> usize {
         let owner = self.owner_of(principal).and_then(|owner| self.record(owner));

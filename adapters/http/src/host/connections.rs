@@ -129,10 +129,7 @@ impl<T: HttpSocket> Served<T> {
 
     /// Returns whether the application has not decided about its request.
     const fn waits_for_decision(&self) -> bool {
-        #[cfg(feature = "resource-server")]
-        return matches!(self.wait, WaitFor::Decision);
-        #[cfg(not(feature = "resource-server"))]
-        false
+        matches!(self.wait, WaitFor::Decision)
     }
 
     /// Returns whether its request waits, for a decision or for the stream of its session.

@@ -2,12 +2,9 @@
 //! `Content-Length`; one that is equal is not parsed again: 6,820 instructions for a `tools/call` in place of 8,771
 //! (`calc/http-echo32` in benches/counts.txt).
 
-#[cfg(feature = "alloc")]
-use super::head::{Framing, number};
-use super::head::{HeadFacts, Repeatable};
+use super::head::{Framing, HeadFacts, Repeatable, number};
 
 /// Remembers the last parsed head. A copy of its bytes is at the front of the store, before the current request.
-#[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// The length of the copy; 0 without one.
@@ -15,7 +12,6 @@ pub(crate) struct Kept {
     head: Option<Repeatable>,
 }
 
-#[cfg(feature = "alloc")]
 impl Kept {
     pub(crate) const NONE: Kept = Kept { len: 0, head: None };
 
@@ -60,29 +56,4 @@ impl Kept {
         // A head is at most `LONGEST` bytes long.
         self.len = len as u16;
     }
-}
-
-/// Without an allocator, memory is short: nothing is remembered.
-#[cfg(not(feature = "alloc"))]
-#[derive(Debug)]
-pub(crate) struct Kept;
-
-#[cfg(not(feature = "alloc"))]
-#[allow(clippy::unused_self, reason = "the same as with an allocator")]
-impl Kept {
-    pub(crate) const NONE: Kept = Kept;
-
-    pub(crate) const fn front(&self) -> usize {
-        0
-    }
-
-    pub(crate) const fn forget(&self) {}
-
-    pub(crate) const fn note(&self, _: Option<Repeatable>) {}
-
-    pub(crate) const fn find(&self, _: &[u8], _: &[u8], _: usize) -> Option<(usize, HeadFacts)> {
-        None
-    }
-
-    pub(crate) const fn keep(&self, _: &mut [u8], _: usize, _: usize) {}
 }

@@ -7,6 +7,7 @@ pub(crate) mod chunked;
 mod conn;
 pub(crate) mod head;
 mod input;
+#[cfg_attr(not(feature = "alloc"), path = "no_kept.rs")]
 mod kept;
 mod limits;
 mod scan;

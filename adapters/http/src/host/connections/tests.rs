@@ -271,11 +271,7 @@ fn call_of(bytes: usize) -> String {
 
 #[test]
 fn a_connection_is_watched_for_what_it_waits_for() {
-    let parked = [
-        WaitFor::Stream,
-        #[cfg(feature = "resource-server")]
-        WaitFor::Decision,
-    ];
+    let parked = [WaitFor::Stream, WaitFor::Decision];
     let cases = [
         (WaitFor::Write, false, [Interest::Write, Interest::Write]),
         (WaitFor::Close, false, [Interest::Write, Interest::Write]),
