@@ -13,9 +13,15 @@ use mcp_sansio::sink::Sink;
 use mcp_sansio_http::client::Url;
 use sha2::{Digest, Sha256};
 
+#[cfg(feature = "resource-server")]
+mod nonces;
+
 use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, hash_text, member, sign};
 use crate::pkce::sha256_base64url;
 use crate::time::UnixSeconds;
+
+#[cfg(feature = "resource-server")]
+pub use nonces::{NONCE_TEXT, Nonces};
 
 /// The proof for one HTTP request. Also a request that is sent again needs a new one.
 ///
@@ -344,70 +350,6 @@ impl<'m> ReplayTable<'m> {
             *entry = ReplayEntry { hash, until: until.max(1) };
         }
         Ok(())
-    }
-}
-
-/// Makes nonces for the proofs of clients, and checks them, without memory: each is a code of the time under a key. A
-/// nonce is valid for its period and the one after it.
-#[cfg(feature = "resource-server")]
-#[derive(Clone)]
-pub struct Nonces {
-    key: [u8; 32],
-    period: UnixSeconds,
-}
-
-/// Length of a nonce of [`Nonces`].
-#[cfg(feature = "resource-server")]
-pub const NONCE_TEXT: usize = 22;
-
-#[cfg(feature = "resource-server")]
-impl Nonces {
-    /// Makes nonces under a key: 32 secure random bytes. Each has a period of five minutes. Processes that replace each
-    /// other may share the key.
-    #[must_use]
-    pub const fn new(key: [u8; 32]) -> Self {
-        Nonces { key, period: 300 }
-    }
-
-    /// Sets the period, in seconds. At least 1.
-    #[must_use]
-    pub const fn period(self, seconds: UnixSeconds) -> Self {
-        Nonces { period: seconds, ..self }
-    }
-
-    /// Returns the nonce of this time, for the header `DPoP-Nonce`.
-    #[must_use]
-    pub fn current(&self, now: UnixSeconds) -> [u8; NONCE_TEXT] {
-        self.nonce(now / self.period.max(1))
-    }
-
-    /// Returns whether a nonce is valid now.
-    #[must_use]
-    pub fn accepts(&self, nonce: &str, now: UnixSeconds) -> bool {
-        let number = now / self.period.max(1);
-        [number, number.saturating_sub(1)].iter().any(|number| self.nonce(*number) == nonce.as_bytes())
-    }
-
-    fn nonce(&self, number: u64) -> [u8; NONCE_TEXT] {
-        use hmac::{Hmac, Mac};
-        // The key is half a block, so HMAC needs no hash of it.
-        let mut block = [0; 64];
-        mcp_sansio::sink::copy(&mut block, &self.key);
-        let mut mac = <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into());
-        mac.update(&number.to_le_bytes());
-        let code = mac.finalize().into_bytes();
-        let mut text = [0; NONCE_TEXT];
-        // 16 bytes are 22 characters: it cannot be full.
-        let _ = base64url(&mut crate::jose::SliceSink::new(&mut text), code.get(..16).unwrap_or_default());
-        text
-    }
-}
-
-#[cfg(feature = "resource-server")]
-impl fmt::Debug for Nonces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key must not be in logs.
-        f.debug_struct("Nonces").field("period", &self.period).finish_non_exhaustive()
     }
 }
 

@@ -39,6 +39,8 @@
 //! }
 //! ```
 
+mod packet;
+
 use core::future::{Future, poll_fn};
 use core::ops::Range;
 use core::pin::{Pin, pin};

@@ -31,10 +31,10 @@ use embedded_io::{ErrorType, Read, ReadReady, Write};
 /// assert_eq!(&bytes, b"he");
 /// ```
 pub struct PacketReader<'b, F, E> {
-    receive: F,
-    packet: &'b mut [u8],
+    pub(crate) receive: F,
+    pub(crate) packet: &'b mut [u8],
     /// The bytes of `packet` that are received and not read yet.
-    unread: Range<usize>,
+    pub(crate) unread: Range<usize>,
     error: PhantomData<fn() -> E>,
 }
 
@@ -49,26 +49,7 @@ impl<'b, F, E> PacketReader<'b, F, E> {
         Self::of(packet, receive)
     }
 
-    /// Reads packets like [`new`](PacketReader::new), with a `receive` that waits for the next packet. If the
-    /// future of a read may be dropped, dropping the future of `receive` must lose no packet. With embassy-usb it
-    /// loses none.
-    ///
-    /// ```ignore
-    /// // embassy-usb. It waits while the cable is unplugged.
-    /// let mut rx = PacketReader::new_async(&mut packet, async |place: &mut [u8]| {
-    ///     receiver.wait_connection().await;
-    ///     receiver.read_packet(place).await
-    /// });
-    /// ```
-    #[cfg(feature = "async")]
-    pub const fn new_async(packet: &'b mut [u8], receive: F) -> Self
-    where
-        F: AsyncFnMut(&mut [u8]) -> Result<usize, E>,
-    {
-        Self::of(packet, receive)
-    }
-
-    const fn of(packet: &'b mut [u8], receive: F) -> Self {
+    pub(crate) const fn of(packet: &'b mut [u8], receive: F) -> Self {
         PacketReader { receive, packet, unread: 0..0, error: PhantomData }
     }
 
@@ -78,28 +59,12 @@ impl<'b, F, E> PacketReader<'b, F, E> {
         self.unread = 0..0;
     }
 
-    /// Receives packets and drops them, until `receive` fails. Run it together with the wait for the next client
-    /// (DTR rises): a packet that arrives while the port is closed is a rest from the client before.
-    ///
-    /// # Errors
-    /// Returns the error of `receive`.
-    #[cfg(feature = "async")]
-    pub async fn drain(&mut self) -> Result<core::convert::Infallible, E>
-    where
-        F: AsyncFnMut(&mut [u8]) -> Result<usize, E>,
-    {
-        self.new_peer();
-        loop {
-            (self.receive)(self.packet).await?;
-        }
-    }
-
-    fn received(&mut self, n: usize) {
+    pub(crate) fn received(&mut self, n: usize) {
         self.unread = 0..n.min(self.packet.len());
     }
 
     /// Moves received bytes to `place`.
-    fn take(&mut self, place: &mut [u8]) -> usize {
+    pub(crate) fn take(&mut self, place: &mut [u8]) -> usize {
         let bytes = self.packet.get(self.unread.clone()).unwrap_or_default();
         let n = bytes.len().min(place.len());
         for (place, byte) in place.iter_mut().zip(bytes) {
@@ -138,20 +103,6 @@ where
     }
 }
 
-#[cfg(feature = "async")]
-impl<F, E: embedded_io::Error> embedded_io_async::Read for PacketReader<'_, F, E>
-where
-    F: AsyncFnMut(&mut [u8]) -> Result<usize, E>,
-{
-    async fn read(&mut self, place: &mut [u8]) -> Result<usize, E> {
-        while !place.is_empty() && self.unread.is_empty() {
-            let n = (self.receive)(self.packet).await?;
-            self.received(n);
-        }
-        Ok(self.take(place))
-    }
-}
-
 impl<F, E> fmt::Debug for PacketReader<'_, F, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PacketReader").field("unread", &self.unread).finish_non_exhaustive()
@@ -175,10 +126,10 @@ impl<F, E> fmt::Debug for PacketReader<'_, F, E> {
 /// # Ok::<(), ErrorKind>(())
 /// ```
 pub struct PacketWriter<F, E> {
-    send: F,
-    max: usize,
+    pub(crate) send: F,
+    pub(crate) max: usize,
     /// The last packet was full: the host waits for another packet.
-    full: bool,
+    pub(crate) full: bool,
     /// The last byte that was sent was not a newline.
     in_line: bool,
     /// A newline must be sent first: the line of the client before is not complete.
@@ -196,21 +147,7 @@ impl<F, E> PacketWriter<F, E> {
         Self::of(max, send)
     }
 
-    /// Writes packets like [`new`](PacketWriter::new), with a `send` that is async.
-    ///
-    /// ```ignore
-    /// let max = sender.max_packet_size().into(); // embassy-usb
-    /// let mut tx = PacketWriter::new_async(max, async |packet: &[u8]| sender.write_packet(packet).await);
-    /// ```
-    #[cfg(feature = "async")]
-    pub const fn new_async(max: usize, send: F) -> Self
-    where
-        F: AsyncFnMut(&[u8]) -> Result<(), E>,
-    {
-        Self::of(max, send)
-    }
-
-    const fn of(max: usize, send: F) -> Self {
+    pub(crate) const fn of(max: usize, send: F) -> Self {
         PacketWriter { send, max, full: false, in_line: false, cut: false, error: PhantomData }
     }
 
@@ -223,14 +160,14 @@ impl<F, E> PacketWriter<F, E> {
     }
 
     /// Returns the bytes of the next packet.
-    fn packet<'p>(&mut self, bytes: &'p [u8]) -> &'p [u8] {
+    pub(crate) fn packet<'p>(&mut self, bytes: &'p [u8]) -> &'p [u8] {
         // Set before sending: a packet whose future is dropped may still be sent.
         self.in_line = true;
         if self.cut { b"\n" } else { bytes.get(..self.max).unwrap_or(bytes) }
     }
 
     /// Notes that a packet was sent. Returns how many of the caller's bytes it had.
-    fn sent(&mut self, packet: &[u8]) -> usize {
+    pub(crate) fn sent(&mut self, packet: &[u8]) -> usize {
         self.full = packet.len() == self.max;
         self.in_line = packet.last() != Some(&b'\n');
         if core::mem::take(&mut self.cut) { 0 } else { packet.len() }
@@ -260,32 +197,6 @@ where
     fn flush(&mut self) -> Result<(), E> {
         if self.full {
             (self.send)(&[])?;
-            self.full = false;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(feature = "async")]
-impl<F, E: embedded_io::Error> embedded_io_async::Write for PacketWriter<F, E>
-where
-    F: AsyncFnMut(&[u8]) -> Result<(), E>,
-{
-    async fn write(&mut self, bytes: &[u8]) -> Result<usize, E> {
-        while self.max > 0 && !bytes.is_empty() {
-            let packet = self.packet(bytes);
-            (self.send)(packet).await?;
-            let n = self.sent(packet);
-            if n > 0 {
-                return Ok(n);
-            }
-        }
-        Ok(0)
-    }
-
-    async fn flush(&mut self) -> Result<(), E> {
-        if self.full {
-            (self.send)(&[]).await?;
             self.full = false;
         }
         Ok(())

@@ -38,17 +38,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_sansio::client::{self, PendingId, RequestError, TransportError};
 use mcp_sansio::json::{Object, Raw, Text};
-#[cfg(feature = "tracing")]
-use mcp_sansio::protocol::Method;
-#[cfg(feature = "tracing")]
-use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentNotification};
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
-#[cfg(feature = "tracing")]
-use mcp_sansio::trace_context::TraceContext;
 
 use crate::LateSender;
+
+#[cfg(feature = "tracing")]
+mod spans;
+
+#[cfg(feature = "tracing")]
+pub use spans::Spans;
 
 type Passes = Result<Option<Receipt>, HandlerError>;
 
@@ -445,139 +445,6 @@ impl<S: 'static> Layer<S> for Timeout<S> {
     fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
         cancels.map(|token| self.open.remove(token));
         true
-    }
-}
-
-/// A span for each request, until it is answered, with the names of
-/// [OpenTelemetry's conventions for MCP](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp). Needs the feature `tracing`.
-///
-/// A bridge to OpenTelemetry takes the name from `otel.name` and the parent from `traceparent`. Events of a handler are not in the
-/// span: a layer stands before and behind the handler, not around its thread.
-#[cfg(feature = "tracing")]
-#[derive(Debug)]
-pub struct Spans(Open<tracing::Span>);
-
-#[cfg(feature = "tracing")]
-impl Spans {
-    /// Makes the layer.
-    #[must_use]
-    pub fn new() -> Self {
-        Spans(Open::new())
-    }
-}
-
-#[cfg(feature = "tracing")]
-impl Default for Spans {
-    fn default() -> Self {
-        Spans::new()
-    }
-}
-
-#[cfg(feature = "tracing")]
-impl Spans {
-    /// Begins the span of a request.
-    fn begin(
-        kind: &str,
-        method: &str,
-        name: Option<&str>,
-        revision: Option<Revision>,
-        trace: TraceContext<'_>,
-    ) -> tracing::Span {
-        use tracing::field::Empty;
-
-        // The URI of a resource is no part of the name: there may be many.
-        let (label, target) = match (method, name) {
-            ("tools/call", Some(tool)) => (format!("{method} {tool}"), Some("gen_ai.tool.name")),
-            ("prompts/get", Some(prompt)) => (format!("{method} {prompt}"), Some("gen_ai.prompt.name")),
-            (_, Some(_)) => (method.to_owned(), Some("mcp.resource.uri")),
-            (_, None) => (method.to_owned(), None),
-        };
-        let span = tracing::info_span!(
-            "mcp",
-            otel.name = label,
-            otel.kind = kind,
-            mcp.method.name = method,
-            mcp.protocol.version = Empty,
-            gen_ai.operation.name = Empty,
-            gen_ai.tool.name = Empty,
-            gen_ai.prompt.name = Empty,
-            mcp.resource.uri = Empty,
-            traceparent = Empty,
-            error.type = Empty,
-            rpc.response.status_code = Empty,
-            otel.status_code = Empty,
-        );
-        if let Some(revision) = revision {
-            span.record("mcp.protocol.version", revision.date());
-        }
-        if let (Some(key), Some(name)) = (target, name) {
-            span.record(key, name);
-        }
-        if method == Method::ToolsCall.name() {
-            span.record("gen_ai.operation.name", "execute_tool");
-        }
-        if let Some(parent) = trace.traceparent() {
-            span.record("traceparent", tracing::field::display(parent));
-        }
-        span
-    }
-
-    /// Ends the span of a request, with the type of its error and the JSON-RPC code if there are such.
-    fn end(&self, key: impl Into<Key>, error: Option<&str>, code: Option<i32>) {
-        let (Some((_, span)), Some(error)) = (self.0.remove(key), error) else { return };
-        span.record("error.type", error);
-        span.record("otel.status_code", "ERROR");
-        if let Some(code) = code {
-            span.record("rpc.response.status_code", code.to_string().as_str());
-        }
-    }
-}
-
-#[cfg(feature = "tracing")]
-impl<S> Layer<S> for Spans {
-    fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
-        let span = Spans::begin("server", &method, name.as_deref(), Some(request.revision()), request.trace_context());
-        self.0.add(request.token(), request.now(), span);
-        Ok(None)
-    }
-
-    fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
-        match outcome {
-            Outcome::Later => {}
-            Outcome::ToolError => self.end(token, Some("tool_error"), None),
-            Outcome::Error(code) => self.end(token, Some(&code.to_string()), Some(code)),
-            _ => self.end(token, None, None),
-        }
-    }
-
-    fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
-        cancels.map(|token| self.0.remove(token));
-        true
-    }
-}
-
-#[cfg(feature = "tracing")]
-impl client::Layer for Spans {
-    fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
-        let name = name_of(request);
-        let span =
-            Spans::begin("client", request.method(), name.as_deref(), request.revision(), request.trace_context());
-        self.0.add(request.token(), request.now(), span);
-        true
-    }
-
-    fn outcome<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, _: Millis) {
-        match outcome {
-            Ok(result) if is_tool_error(*result) => self.end(token, Some("tool_error"), None),
-            Ok(_) => self.end(token, None, None),
-            Err(RequestError::Error(error)) => self.end(token, Some(&error.code.to_string()), Some(error.code)),
-            Err(RequestError::Lost(why)) => self.end(token, Some(&format!("{why:?}")), None),
-        }
-    }
-
-    fn dropped(&self, token: PendingId, _: bool, _: Millis) {
-        self.end(token, None, None);
     }
 }
 

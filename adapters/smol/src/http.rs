@@ -13,6 +13,7 @@
 //! Handlers answer late, log and publish with [`LateSender`](crate::LateSender), as over stdio: give the other end of the
 //! [`channel`](crate::channel) to [`HttpServer::late`].
 
+#[cfg_attr(not(unix), path = "http/no_descriptors.rs")]
 mod descriptors;
 mod serving;
 mod socket;

@@ -5,23 +5,19 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio_host::StopSignal;
 
+use super::exit_watch::ExitWatch;
+
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     status: Option<ExitStatus>,
     /// Becomes readable when the process ends.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    watch: Option<std::os::fd::OwnedFd>,
+    watch: ExitWatch,
 }
 
 impl Process {
     pub(super) fn new(child: Child) -> Self {
-        Process {
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            watch: watch(&child),
-            child,
-            status: None,
-        }
+        Process { watch: ExitWatch::new(&child), child, status: None }
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -39,19 +35,12 @@ impl Process {
     /// Returns a descriptor that becomes readable when the process ends, where the system has one.
     #[cfg(unix)]
     pub(super) fn watch(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        return self.watch.as_ref().filter(|_| self.status.is_none()).map(std::os::fd::AsFd::as_fd);
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        None
+        self.watch.descriptor().filter(|_| self.status.is_none())
     }
 
     /// Returns the longest time to wait before its status is looked at again.
     pub(super) fn look_after(&self) -> Duration {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if self.watch.is_some() {
-            return Duration::MAX;
-        }
-        if self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
+        if self.watch.is_there() || self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
     }
 
     /// Sends SIGTERM to it and its children.
@@ -79,19 +68,10 @@ impl Process {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn watch(child: &Child) -> Option<std::os::fd::OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
-    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-}
-
 #[cfg(all(test, unix))]
 impl Process {
     /// Makes it one whose end has to be asked for, as on systems without `pidfd_open`.
     pub(super) fn unwatched(&mut self) {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            self.watch = None;
-        }
+        self.watch = ExitWatch::default();
     }
 }

@@ -1,11 +1,11 @@
 //! Asks the system about the state of a socket.
 
-#[cfg(unix)]
+use std::os::fd::AsFd;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Returns whether the peer has closed its side or reset the connection, even if bytes still wait to be read.
-#[cfg(unix)]
-pub(crate) fn has_gone(socket: &impl std::os::fd::AsFd) -> bool {
+pub(crate) fn has_gone(socket: &impl AsFd) -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let closed = PollFlags::RDHUP;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -15,22 +15,10 @@ pub(crate) fn has_gone(socket: &impl std::os::fd::AsFd) -> bool {
 }
 
 /// Returns whether the connection is broken. That of a peer that has only closed its side is not.
-#[cfg(unix)]
-pub(crate) fn is_broken(socket: &impl std::os::fd::AsFd) -> bool {
+pub(crate) fn is_broken(socket: &impl AsFd) -> bool {
     has(socket, PollFlags::empty())
 }
 
-#[cfg(unix)]
-fn has(socket: &impl std::os::fd::AsFd, events: PollFlags) -> bool {
+fn has(socket: &impl AsFd, events: PollFlags) -> bool {
     poll(&mut [PollFd::new(socket, events)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-}
-
-#[cfg(not(unix))]
-pub(crate) const fn has_gone<T>(_: &T) -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-pub(crate) const fn is_broken<T>(_: &T) -> bool {
-    false
 }
