@@ -42,8 +42,8 @@
 //! let proof = Proof::new("POST", url, now, &[2; 16]).sign(&key, &mut proof)?; // the token is bound to the key
 //! let headers = [("Content-Type", "application/x-www-form-urlencoded"), ("DPoP", proof)];
 //! let request = FetchRequest::post(url, out.pending()).headers(&headers);
-//! let (mut texts, mut head, mut input, mut answer) = ([0; 2048], [0; 1024], [0; 512], [0; 1024]);
-//! let stores = [(&mut texts[..]).into(), (&mut head[..]).into(), (&mut input[..]).into(), (&mut answer[..]).into()];
+//! let (mut texts, mut output, mut input, mut answer) = ([0; 1024], [0; 2048], [0; 512], [0; 1024]);
+//! let stores = [(&mut texts[..]).into(), (&mut output[..]).into(), (&mut input[..]).into(), (&mut answer[..]).into()];
 //! let fetch = Fetch::new(&request, FetchLimits::DEFAULT, 0, stores)?; // then as `Fetch` says
 //! assert_eq!((fetch.url().host(), fetch.url().port()), ("as.example", 443));
 //! # }

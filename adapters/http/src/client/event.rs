@@ -10,7 +10,7 @@ use super::params::AnnotationError;
 #[must_use]
 #[allow(clippy::exhaustive_enums, reason = "a connection is opened and closed")]
 pub enum SocketAction {
-    /// Connect the slot to the server, with TLS if [`is_secure`](super::HttpTransport::is_secure), then call
+    /// Connect the slot to the server, with TLS if its [URL](super::HttpTransport::url) demands it, then call
     /// [`connected`](super::HttpTransport::connected) or [`failed`](super::HttpTransport::failed).
     Connect(usize),
     /// Close the slot's connection, or stop connecting. Do not report this back.

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
+use mcp_sansio::FullError;
 use mcp_sansio::json::write;
 use mcp_sansio::memory::Store;
 use mcp_sansio::memory::records::Records;
@@ -10,9 +11,10 @@ use mcp_sansio::server::Millis;
 
 use super::HeaderError;
 use super::event::FailureReason;
-use super::head::{UNCODED, replaces};
+use super::head::{UNCODED, put_all, replaces};
 use super::input::Input;
 use super::origin::{check_free_header, copied};
+use super::outgoing::Outgoing;
 use super::reply::{Framing, Reply, values};
 use super::url::{LONGEST, Url, UrlError, resolve};
 use crate::options::options;
@@ -180,12 +182,9 @@ pub struct Fetch<'m> {
     limits: FetchLimits,
     posts: bool,
     deadline: Millis,
-    /// The URL, the target of the last redirect, the headers and the body.
+    /// The URL, the target of the last redirect, and the headers.
     texts: Records<'m>,
-    head: Store<'m>,
-    head_len: usize,
-    /// Number of bytes of head and body that were sent.
-    sent: usize,
+    outgoing: Outgoing<'m>,
     input: Input<'m>,
     /// The head of the response and its body.
     answer: Store<'m>,
@@ -199,11 +198,11 @@ const URL: u8 = 0;
 const TARGET: u8 = 1;
 /// Headers of the request as lines.
 const LINE: u8 = 2;
-const BODY: u8 = 3;
 
 impl<'m> Fetch<'m> {
-    /// Makes an exchange over lent storage: `texts` for URL, headers and body of the request, `head` for its head,
-    /// `input` for the head of the response and at least 64 bytes, `answer` for head and body of the response.
+    /// Makes an exchange over lent storage: `texts` for URL and headers of the request, `output` for its head (1 KiB, more for
+    /// long headers) and its body, `input` for the head of the response and at least 64 bytes, `answer` for head and body of the
+    /// response.
     ///
     /// # Errors
     /// [`FetchError`] if the URL or a header cannot be used, or if there is no room.
@@ -211,7 +210,7 @@ impl<'m> Fetch<'m> {
         request: &FetchRequest<'_>,
         limits: FetchLimits,
         now: Millis,
-        [texts, head, input, answer]: [Store<'m>; 4],
+        [texts, output, input, answer]: [Store<'m>; 4],
     ) -> Result<Self, FetchError> {
         Url::parse(request.url).map_err(FetchError::Url)?;
         let url = request.url.split('#').next().unwrap_or("");
@@ -222,16 +221,16 @@ impl<'m> Fetch<'m> {
             check_free_header(name, value).map_err(FetchError::Header)?;
             keep(LINE, &[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"])?;
         }
-        keep(BODY, &[request.body.unwrap_or(&[])])?;
+        let mut outgoing = Outgoing::new(output);
+        outgoing.clear();
+        outgoing.put(request.body.unwrap_or(&[])).map_err(|_| FetchError::Room)?;
         let mut fetch = Fetch {
             state: FetchState::Connecting { dialing: false },
             limits,
             posts: request.body.is_some(),
             deadline: now.saturating_add(limits.time),
             texts,
-            head,
-            head_len: 0,
-            sent: 0,
+            outgoing,
             input: Input::new(input),
             answer,
             answer_head: 0,
@@ -239,7 +238,8 @@ impl<'m> Fetch<'m> {
             status: 0,
             redirects: 0,
         };
-        if fetch.write_head() { Ok(fetch) } else { Err(FetchError::Room) }
+        fetch.write_head().map_err(|_| FetchError::Room)?;
+        Ok(fetch)
     }
 
     /// Makes an exchange with memory from the allocator, as much as the limits allow.
@@ -254,18 +254,10 @@ impl<'m> Fetch<'m> {
         Self::new(request, limits, now, stores)
     }
 
-    fn text(&self, kind: u8) -> &[u8] {
-        self.texts.iter().find(|record| record.kind == kind).map_or(&[], |record| record.data)
-    }
-
     /// Returns the URL to connect to: that of the request, or of the last redirect. Its origin never changes.
     #[must_use]
     pub fn url(&self) -> Url<'_> {
-        let url = Url::parse(core::str::from_utf8(self.text(URL)).unwrap_or("")).unwrap_or(Url::NOWHERE);
-        match core::str::from_utf8(self.text(TARGET)).unwrap_or("") {
-            "" => url,
-            target => url.with_target(target),
-        }
+        url(&self.texts)
     }
 
     /// Returns `true` once for each connection that the driver must open, with TLS if the URL is `https`: then call
@@ -308,18 +300,12 @@ impl<'m> Fetch<'m> {
     /// Returns the bytes to send next.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
-        if self.state != FetchState::Head {
-            return &[];
-        }
-        match self.head.bytes().get(self.sent..self.head_len) {
-            Some(head) if !head.is_empty() => head,
-            _ => self.text(BODY).get(self.sent.saturating_sub(self.head_len)..).unwrap_or(&[]),
-        }
+        if self.state == FetchState::Head { self.outgoing.pending() } else { &[] }
     }
 
     /// Reports that the first `n` pending bytes were sent.
     pub fn sent(&mut self, n: usize) {
-        self.sent = self.sent.saturating_add(n.min(self.pending().len()));
+        self.outgoing.advance(n.min(self.pending().len()));
     }
 
     /// Returns the place to read bytes of the connection into. It is empty if there is no connection.
@@ -374,29 +360,28 @@ impl<'m> Fetch<'m> {
         }
     }
 
-    /// Writes the head of the request; `Accept-Encoding` and `User-Agent` have defaults. Returns `false` if it does not fit.
-    fn write_head(&mut self) -> bool {
-        let mut head = core::mem::replace(&mut self.head, Store::none());
-        let (url, mut len) = (self.url(), 0);
-        let mut put = |bytes: &[u8]| append(&mut head, &mut len, bytes, usize::MAX);
-        let verb: &[u8] = if self.posts { b"POST " } else { b"GET " };
-        let slash: &[u8] = if url.is_bare() { b"/" } else { b"" };
-        let first = [verb, slash, url.target().as_bytes(), b" HTTP/1.1\r\nHost: ", url.authority().as_bytes(), b"\r\n"];
-        let mut whole = first.into_iter().all(&mut put);
-        let lines = || self.texts.iter().filter(|record| record.kind == LINE).map(|record| record.data);
-        whole &= lines().all(&mut put);
-        for default in [UNCODED, AGENT] {
-            let is_set = lines().any(|line| replaces(line, default));
-            whole &= is_set || put(default) && put(b"\r\n");
-        }
-        if self.posts {
-            let mut digits = [0; 20];
-            let length = write::digits(self.text(BODY).len() as u64, &mut digits);
-            whole &= [b"Content-Length: ", length, b"\r\n"].into_iter().all(&mut put);
-        }
-        whole &= put(b"Connection: close\r\n\r\n");
-        (self.head, self.head_len, self.sent) = (head, len, 0);
-        whole
+    /// Writes the head of the request; `Accept-Encoding` and `User-Agent` have defaults.
+    fn write_head(&mut self) -> Result<(), FullError> {
+        let (texts, posts) = (&self.texts, self.posts);
+        let url = url(texts);
+        let (verb, slash) = (if posts { "POST " } else { "GET " }, if url.is_bare() { "/" } else { "" });
+        let lines = || texts.iter().filter(|record| record.kind == LINE).map(|record| record.data);
+        self.outgoing.write_head(posts, |request, out| {
+            put_all(out, &[verb, slash, url.target(), " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])?;
+            lines().try_for_each(|line| out.put(line))?;
+            for default in [UNCODED, AGENT] {
+                if !lines().any(|line| replaces(line, default)) {
+                    out.put(default)?;
+                    out.put(b"\r\n")?;
+                }
+            }
+            if posts {
+                out.put(b"Content-Length: ")?;
+                write::unsigned(out, request.message.len() as u64)?;
+                out.put(b"\r\n")?;
+            }
+            out.put(b"Connection: close\r\n\r\n")
+        })
     }
 
     /// Reads the head of the response. Returns `true` if that changed anything.
@@ -432,7 +417,7 @@ impl<'m> Fetch<'m> {
         let location = self.input.text(reply.location.clone());
         let (mut base, mut target) = ([0; LONGEST], [0; LONGEST]);
         let target = copied(self.url().target(), &mut target).map_err(|_| refused)?;
-        let base = copied(core::str::from_utf8(self.text(URL)).unwrap_or(""), &mut base).map_err(|_| refused)?;
+        let base = copied(text(&self.texts, URL), &mut base).map_err(|_| refused)?;
         let base = Url::parse(base).map_err(|_| refused)?;
         self.texts.remove(|record| record.kind == TARGET);
         if location.is_empty() || resolve(&base, target, location, &mut self.texts, (0, TARGET)).is_err() {
@@ -441,7 +426,7 @@ impl<'m> Fetch<'m> {
         self.redirects += 1;
         self.input.clear();
         self.state = FetchState::Connecting { dialing: false };
-        if self.write_head() { Ok(false) } else { Err(FailureReason::NoRoom) }
+        self.write_head().map(|()| false).map_err(|_| FailureReason::NoRoom)
     }
 
     /// Reads a part of the body. Returns `true` if that changed anything.
@@ -465,6 +450,19 @@ impl fmt::Debug for Fetch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = self.url();
         f.debug_struct("Fetch").field("state", &self.state).field("authority", &url.authority()).finish_non_exhaustive()
+    }
+}
+
+fn text<'t>(texts: &'t Records<'_>, kind: u8) -> &'t str {
+    let record = texts.iter().find(|record| record.kind == kind);
+    record.and_then(|record| core::str::from_utf8(record.data).ok()).unwrap_or("")
+}
+
+fn url<'t>(texts: &'t Records<'_>) -> Url<'t> {
+    let url = Url::parse(text(texts, URL)).unwrap_or(Url::NOWHERE);
+    match text(texts, TARGET) {
+        "" => url,
+        target => url.with_target(target),
     }
 }
 

@@ -107,6 +107,6 @@ fn field_if(out: &mut dyn Sink, name: &str, value: &str) -> Result<(), FullError
     if value.is_empty() { Ok(()) } else { put_all(out, &[name, ": ", value, "\r\n"]) }
 }
 
-fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), FullError> {
+pub(crate) fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), FullError> {
     parts.iter().try_for_each(|part| out.put(part.as_bytes()))
 }

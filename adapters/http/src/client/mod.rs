@@ -57,7 +57,7 @@
 //!             None => break,
 //!             Some(SocketAction::Close(slot)) => sockets[slot] = None,
 //!             Some(SocketAction::Connect(slot)) => {
-//!                 sockets[slot] = connect(remote.host(), remote.port());
+//!                 sockets[slot] = connect(remote.url().host(), remote.url().port());
 //!                 if sockets[slot].is_some() { remote.connected(slot) } else { remote.failed(slot) }
 //!             }
 //!         }
@@ -197,28 +197,10 @@ impl<'m> HttpTransport<'m> {
         Self::new(url, config, Store::growing(1 << 16), Store::growing(1 << 20), slots)
     }
 
-    /// Returns the URL of the server.
+    /// Returns the URL of the server: the host and the port to connect to, and whether each connection needs TLS.
     #[must_use]
     pub fn url(&self) -> Url<'_> {
         self.origin.url()
-    }
-
-    /// Returns the host to connect to: a name, or an address without brackets.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        self.origin.url().host()
-    }
-
-    /// Returns the port to connect to.
-    #[must_use]
-    pub fn port(&self) -> u16 {
-        self.origin.url().port()
-    }
-
-    /// Returns `true` if each connection needs TLS.
-    #[must_use]
-    pub fn is_secure(&self) -> bool {
-        self.origin.url().is_secure()
     }
 
     /// Sets a header for every later request, retried ones included.

@@ -278,13 +278,13 @@ impl HttpOptions {
         for (name, value) in &self.headers {
             set_header(&mut remote, name, value)?;
         }
+        let (url, time) = (remote.url(), Duration::from_millis(self.config.connect_time));
+        let place = place.unwrap_or_else(|| HttpPlace::Tcp(HttpOrigin::new(url.host(), url.port(), time)));
+        let secure = url.is_secure().then(|| TlsConnector::new(url.host(), self.tls.clone())).transpose()?;
         Ok(HttpSession {
-            place: place.unwrap_or_else(|| {
-                let time = Duration::from_millis(self.config.connect_time);
-                HttpPlace::Tcp(HttpOrigin::new(remote.host(), remote.port(), time))
-            }),
-            tls: self.tls.clone(),
-            secure: remote.is_secure().then(|| TlsConnector::new(remote.host(), self.tls)).transpose()?,
+            place,
+            tls: self.tls,
+            secure,
             web: HttpClient::growing(self.options.engine(info, IN_FLIGHT), remote),
             hooks,
             trouble: String::new(),

@@ -193,13 +193,13 @@ fn time_and_connections_end() {
     fetch.closed();
     assert_eq!(fetch.response().unwrap().unwrap_err(), FailureReason::Reset);
     // Without an allocator, and with too little of everything.
-    let made = |texts, head| {
+    let made = |texts, output| {
         let lend = |n: usize| Store::from(vec![0u8; n].leak());
         let request = FetchRequest::post("http://h/a", b"body");
-        Fetch::new(&request, LIMITS, 0, [lend(texts), lend(head), lend(64), lend(64)]).map(drop)
+        Fetch::new(&request, LIMITS, 0, [lend(texts), lend(output), lend(64), lend(64)]).map(drop)
     };
-    assert_eq!(made(100, 160), Ok(()));
-    assert_eq!((made(20, 160), made(100, 20)), (Err(FetchError::Room), Err(FetchError::Room)));
+    assert_eq!(made(100, 1028), Ok(()));
+    assert_eq!((made(10, 1028), made(100, 1027)), (Err(FetchError::Room), Err(FetchError::Room)));
 }
 
 #[test]
