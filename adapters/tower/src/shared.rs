@@ -301,7 +301,7 @@ impl<S> Inner<S> {
         cx: Option<&mut Context<'_>>,
         act: impl FnOnce(&mut SharedServer<'_, S>) -> T,
     ) -> T {
-        let Inner { endpoint, service, state, waits, late, tick, tick_at, alarm, closing } = self;
+        let Inner { endpoint, service, state, waits, late, tick, tick_at, closing, .. } = self;
         let now = shared.now();
         if endpoint.next_deadline().is_some_and(|at| at <= now) {
             endpoint.expire(&mut App::new(service, state), now);
@@ -339,15 +339,21 @@ impl<S> Inner<S> {
             endpoint.ready().filter(|ready| Some(*ready) != idle).for_each(|ready| waits.wake(ready));
         }
         waits.choose_keeper(&shared.keeper);
+        self.set_alarm(shared, cx.is_some(), now);
+        done
+    }
 
+    /// Sets the timer of the runtime for the next deadline, or asks for a task of the runtime that may set it.
+    fn set_alarm(&mut self, shared: &Shared<S>, is_task: bool, now: Millis) {
+        let Inner { endpoint, waits, tick_at, alarm, .. } = self;
         let soonest = |at: Millis, pause: Millis| if at <= now { now.saturating_add(pause) } else { at };
         let deadline = endpoint.next_deadline().map(|at| soonest(at, OVERDUE));
         let due = deadline.into_iter().chain(tick_at.map(|at| soonest(at, 1))).min();
         let set = alarm.as_ref().map(|(at, _)| *at).filter(|_| !shared.keeper.has_fired());
-        match (due, cx) {
+        match (due, is_task) {
             (None, _) => *alarm = None,
             (Some(due), _) if set.is_some_and(|set| set <= due) => {}
-            (Some(due), Some(_)) => {
+            (Some(due), true) => {
                 shared.keeper.begin();
                 let mut sleep = shared.timer.sleep(Duration::from_millis(due.saturating_sub(now).min(DAY)));
                 let waker = Waker::from(Arc::clone(&shared.keeper));
@@ -357,9 +363,8 @@ impl<S> Inner<S> {
                 *alarm = Some((due, sleep));
             }
             // Only a task of the runtime may set the timer.
-            (Some(_), None) => waits.call(&shared.keeper),
+            (Some(_), false) => waits.call(&shared.keeper),
         }
-        done
     }
 }
 
