@@ -117,8 +117,8 @@ impl HttpConfig {
         let mut buffers = block.split(self.buffers(config)).map_err(|_| NO_ROOM)?;
         let mut bytes = |len| buffers.bytes(len).map_err(|_| NO_ROOM);
         let places = block.part(self.connections, |_| {
-            let wired = HttpConnection::new(bytes(input)?, bytes(output)?, limits);
-            Ok(Place { wired, is_over: false })
+            let http = HttpConnection::new(bytes(input)?, bytes(output)?, limits);
+            Ok(Place { http, is_over: false })
         });
         let places = places.map_err(refused)?;
         let made = Http { endpoint, body, places, now: 0, random, allow: self.allow };
@@ -129,7 +129,7 @@ impl HttpConfig {
 
 /// A place for a connection.
 pub(crate) struct Place {
-    pub(crate) wired: HttpConnection<'static>,
+    pub(crate) http: HttpConnection<'static>,
     /// A deadline has passed: close it, even with pending bytes.
     pub(crate) is_over: bool,
 }
@@ -171,12 +171,12 @@ impl Http {
         let (random, program) = (self.random, state.state);
         self.with(service, state, |places, host| {
             let Some(place) = places.get_mut(at).filter(|place| !place.is_over) else { return Next::Close };
-            if must_wait(&mut place.wired, host) {
+            if must_wait(&mut place.http, host) {
                 return Next::Read;
             }
             // SAFETY: a function of the program, with its state; the bytes are there.
             let mut random = |bytes: &mut [u8]| unsafe { random(program, bytes.as_mut_ptr(), bytes.len()) };
-            match place.wired.serve(host, &mut random) {
+            match place.http.serve(host, &mut random) {
                 WaitFor::Read => Next::Read,
                 WaitFor::Shut => Next::Shut,
                 WaitFor::Close => Next::Close,
@@ -193,8 +193,8 @@ impl Http {
                 host.endpoint.expire(host.app, now);
             }
             for place in places {
-                let is_due = place.wired.next_deadline().is_some_and(|deadline| deadline <= now);
-                place.is_over |= is_due && place.wired.connection().expire(now) == ExpireStatus::Close;
+                let is_due = place.http.next_deadline().is_some_and(|deadline| deadline <= now);
+                place.is_over |= is_due && place.http.connection().expire(now) == ExpireStatus::Close;
             }
         });
     }
@@ -203,13 +203,13 @@ impl Http {
     pub(crate) fn drain(&mut self, service: &Service<'static, State>, state: &mut State) {
         self.with(service, state, |places, host| {
             host.endpoint.drain(host.app);
-            places.iter_mut().for_each(|place| place.wired.connection().close());
+            places.iter_mut().for_each(|place| place.http.connection().close());
         });
     }
 
     /// Returns whether nothing is left to send after [`drain`](Http::drain).
     pub(crate) fn is_done(&self) -> bool {
-        let is_idle = |place: &Place| place.is_over || !place.wired.has_pending() && place.wired.stream().is_none();
+        let is_idle = |place: &Place| place.is_over || !place.http.has_pending() && place.http.stream().is_none();
         self.endpoint.is_draining() && self.places.iter().all(is_idle)
     }
 
@@ -218,13 +218,13 @@ impl Http {
         let endpoint = self.endpoint.next_deadline();
         let endpoint = endpoint.map(|at| if at <= self.now { self.now.saturating_add(OVERDUE) } else { at });
         let places = self.places.iter().filter(|place| !place.is_over);
-        places.filter_map(|place| place.wired.next_deadline()).chain(endpoint).min()
+        places.filter_map(|place| place.http.next_deadline()).chain(endpoint).min()
     }
 }
 
 /// Returns whether a request must wait: it would be refused now, but not when the stream of its session was read.
-fn must_wait(wired: &mut HttpConnection<'_>, host: &ServeContext<'_, '_, '_, State, SliceStorage<'static>>) -> bool {
-    let connection = wired.connection();
+fn must_wait(http: &mut HttpConnection<'_>, host: &ServeContext<'_, '_, '_, State, SliceStorage<'static>>) -> bool {
+    let connection = http.connection();
     if connection.step(host.now) != ConnectionStep::Request {
         return false;
     }

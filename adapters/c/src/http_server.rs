@@ -89,7 +89,7 @@ unsafe extern "C" fn mcp_http_run(server: *mut McpServer, connection: usize) -> 
 unsafe extern "C" fn mcp_http_space(server: *mut McpServer, connection: usize, room: *mut usize) -> *mut u8 {
     // SAFETY: as above; `room` points to a number, or is null.
     unsafe {
-        let space: &mut [u8] = at(server, connection, |place| place.wired.space());
+        let space: &mut [u8] = at(server, connection, |place| place.http.space());
         put(room, space.len());
         space.as_mut_ptr()
     }
@@ -100,8 +100,8 @@ unsafe extern "C" fn mcp_http_filled(server: *mut McpServer, connection: usize, 
     // SAFETY: as above.
     unsafe {
         at(server, connection, |place| {
-            let n = n.min(place.wired.space().len());
-            place.wired.filled(n);
+            let n = n.min(place.http.space().len());
+            place.http.filled(n);
         });
     }
 }
@@ -111,7 +111,7 @@ unsafe extern "C" fn mcp_http_pending(server: *mut McpServer, connection: usize,
     // SAFETY: as above; `len` points to a number, or is null.
     unsafe {
         let pending: &[u8] =
-            at(server, connection, |place| if place.is_over { &[] as &[u8] } else { place.wired.pending() });
+            at(server, connection, |place| if place.is_over { &[] as &[u8] } else { place.http.pending() });
         put(len, pending.len());
         pending.as_ptr()
     }
@@ -122,8 +122,8 @@ unsafe extern "C" fn mcp_http_sent(server: *mut McpServer, connection: usize, n:
     // SAFETY: as above.
     unsafe {
         at(server, connection, |place| {
-            let n = n.min(place.wired.pending().len());
-            place.wired.sent(n);
+            let n = n.min(place.http.pending().len());
+            place.http.sent(n);
         });
     }
 }
@@ -131,7 +131,7 @@ unsafe extern "C" fn mcp_http_sent(server: *mut McpServer, connection: usize, n:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_http_end(server: *mut McpServer, connection: usize) {
     // SAFETY: as above.
-    unsafe { at(server, connection, |place| place.wired.end_of_input()) };
+    unsafe { at(server, connection, |place| place.http.end_of_input()) };
 }
 
 #[unsafe(no_mangle)]
@@ -141,8 +141,8 @@ unsafe extern "C" fn mcp_http_close(server: *mut McpServer, connection: usize) {
         running(server, |http, service, state| {
             http.with(service, state, |places, host| {
                 if let Some(place) = places.get_mut(connection) {
-                    place.wired.leave(host);
-                    place.wired.reset();
+                    place.http.leave(host);
+                    place.http.reset();
                     place.is_over = false;
                 }
             });

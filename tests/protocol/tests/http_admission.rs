@@ -24,7 +24,7 @@ struct Site {
 }
 
 struct Client {
-    wired: HttpConnection<'static>,
+    http: HttpConnection<'static>,
     seen: String,
     wait: WaitFor,
     /// The client reads its answers.
@@ -35,8 +35,8 @@ const LARGE: usize = 1 << 20;
 
 impl Client {
     fn new() -> Client {
-        let wired = HttpConnection::new(Store::growing(2 * LARGE), Store::growing(LARGE), ConnectionLimits::default());
-        Client { wired, seen: String::new(), wait: WaitFor::Read, reads: true }
+        let http = HttpConnection::new(Store::growing(2 * LARGE), Store::growing(LARGE), ConnectionLimits::default());
+        Client { http, seen: String::new(), wait: WaitFor::Read, reads: true }
     }
 
     fn statuses(&self) -> Vec<&str> {
@@ -44,7 +44,7 @@ impl Client {
     }
 
     fn memory(&mut self) -> usize {
-        self.wired.connection().input_size()
+        self.http.connection().input_size()
     }
 }
 
@@ -73,15 +73,15 @@ impl Site {
             };
             let mut app = App::new(&self.service, &mut self.world).authorize(&authorize);
             let mut host = ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: 0 };
-            client.wait = client.wired.serve(&mut host, &mut |bytes| bytes.fill(9));
-            client.wired.trim(&mut self.budget);
+            client.wait = client.http.serve(&mut host, &mut |bytes| bytes.fill(9));
+            client.http.trim(&mut self.budget);
             if !client.reads {
                 return;
             }
-            let pending = client.wired.pending();
+            let pending = client.http.pending();
             client.seen.push_str(std::str::from_utf8(pending).unwrap());
             let n = pending.len();
-            client.wired.sent(n);
+            client.http.sent(n);
             if client.wait != WaitFor::Write {
                 return;
             }
@@ -92,10 +92,10 @@ impl Site {
     fn feed(&mut self, client: &mut Client, bytes: &[u8], cut: usize) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
-            let space = client.wired.space_in(&mut self.budget);
+            let space = client.http.space_in(&mut self.budget);
             let n = space.len().min(cut).min(bytes.len() - taken);
             space[..n].copy_from_slice(&bytes[taken..taken + n]);
-            client.wired.filled(n);
+            client.http.filled(n);
             taken += n;
             self.serve(client);
             if n == 0 || client.wait == WaitFor::Close {
@@ -111,7 +111,7 @@ impl Site {
         let opening = initialize("2025-11-25", json!({}));
         self.feed(&mut client, post("", &opening).as_bytes(), usize::MAX);
         let (_, id) = client.seen.split_once("Mcp-Session-Id: ").expect("a session");
-        client.wired.pay_back(&mut self.budget);
+        client.http.pay_back(&mut self.budget);
         format!("Mcp-Session-Id: {}\r\n", &id[..32])
     }
 }
@@ -205,8 +205,8 @@ fn little_is_taken_behind_an_open_stream() {
     assert!(client.memory() > LARGE, "{}", client.memory());
     let get = format!("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{session}\r\n");
     site.feed(&mut client, get.as_bytes(), usize::MAX);
-    assert!(client.wired.stream().is_some());
-    client.wired.release(&mut site.budget);
+    assert!(client.http.stream().is_some());
+    client.http.release(&mut site.budget);
     assert_eq!((client.memory(), site.budget.used()), (0, 0));
     let behind = post(&session, PING).repeat(1000);
     let taken = site.feed(&mut client, behind.as_bytes(), usize::MAX);
@@ -239,8 +239,8 @@ fn what_all_requests_take_together_is_bounded() {
         let mut small = Client::new();
         site.feed(&mut small, post(&session, &format!("{}{PING}", " ".repeat(10_000))).as_bytes(), 999);
         assert_eq!(small.statuses(), ["200"]);
-        small.wired.pay_back(&mut site.budget);
-        second.wired.pay_back(&mut site.budget);
+        small.http.pay_back(&mut site.budget);
+        second.http.pay_back(&mut site.budget);
     }
     assert_eq!(site.budget.used(), first.memory());
     site.feed(&mut first, &large.as_bytes()[large.len() - 1..], usize::MAX);
@@ -251,7 +251,7 @@ fn what_all_requests_take_together_is_bounded() {
     for client in [&mut third, &mut first] {
         site.feed(client, large.as_bytes(), 4096);
         assert_eq!(client.statuses().last(), Some(&"200"));
-        client.wired.pay_back(&mut site.budget);
+        client.http.pay_back(&mut site.budget);
     }
     assert_eq!(site.budget.used(), 0);
 }
@@ -271,20 +271,20 @@ fn unsent_answers_have_a_total() {
         let mut client = Client::new();
         client.reads = false;
         site.feed(&mut client, echo(len * 1024).as_bytes(), usize::MAX);
-        assert!(client.wired.output_held() > len * 1024);
+        assert!(client.http.output_held() > len * 1024);
         assert_eq!(site.budget.is_exceeded(), exceeded, "{} bytes", site.budget.output_used());
         held.push(client);
     }
-    let largest = held.iter_mut().max_by_key(|client| client.wired.output_held()).unwrap();
-    assert!(largest.wired.output_held() > 250 * 1024);
-    largest.wired.pay_back(&mut site.budget);
+    let largest = held.iter_mut().max_by_key(|client| client.http.output_held()).unwrap();
+    assert!(largest.http.output_held() > 250 * 1024);
+    largest.http.pay_back(&mut site.budget);
     assert!(!site.budget.is_exceeded());
     // Sent bytes are released at once.
     let last = &mut held[2];
     (last.reads, last.wait) = (true, WaitFor::Read);
     site.serve(last);
     site.serve(last);
-    assert!(last.wired.output_held() <= 64 * 1024);
-    held.iter_mut().for_each(|client| client.wired.pay_back(&mut site.budget));
+    assert!(last.http.output_held() <= 64 * 1024);
+    held.iter_mut().for_each(|client| client.http.pay_back(&mut site.budget));
     assert_eq!((site.budget.used(), site.budget.output_used()), (0, 0));
 }

@@ -47,11 +47,11 @@ impl Site {
     }
 
     /// Gives bytes to a connection, and serves it once. Returns the answers.
-    fn send(&mut self, wired: &mut HttpConnection<'static>, bytes: &str) -> (WaitFor, String) {
+    fn send(&mut self, http: &mut HttpConnection<'static>, bytes: &str) -> (WaitFor, String) {
         let Site { endpoint, service, world, body, decided, asked, messages } = self;
-        let space = wired.space();
+        let space = http.space();
         space[..bytes.len()].copy_from_slice(bytes.as_bytes());
-        wired.filled(bytes.len());
+        http.filled(bytes.len());
         let authorize = |head: &RequestHead<'_>| {
             asked.set(asked.get() + 1);
             if !decided.get() {
@@ -82,14 +82,14 @@ impl Site {
         let mut host = ServeContext { endpoint, app: &mut app, body, now: 0 };
         // Another id for each session.
         let fill = u8::try_from(asked.get()).unwrap();
-        let wait = wired.serve(&mut host, &mut |bytes| bytes.fill(fill));
-        let seen = String::from_utf8(wired.pending().to_vec()).unwrap();
-        wired.sent(seen.len());
+        let wait = http.serve(&mut host, &mut |bytes| bytes.fill(fill));
+        let seen = String::from_utf8(http.pending().to_vec()).unwrap();
+        http.sent(seen.len());
         (wait, seen)
     }
 }
 
-fn wired() -> HttpConnection<'static> {
+fn http() -> HttpConnection<'static> {
     HttpConnection::new(Store::growing(1 << 16), Store::growing(1 << 16), ConnectionLimits::default())
 }
 
@@ -114,54 +114,54 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 #[test]
 fn principals_and_headers_of_a_token() {
-    let (mut site, mut wired) = (Site::new(), wired());
+    let (mut site, mut http) = (Site::new(), http());
     let opening = initialize("2025-11-25", json!({}));
-    let (_, refused) = site.send(&mut wired, &post("", &opening));
+    let (_, refused) = site.send(&mut http, &post("", &opening));
     assert_eq!(status(&refused), "401");
     assert!(refused.contains("WWW-Authenticate: Bearer resource_metadata=\"https://localhost/meta\"\r\n"), "{refused}");
     assert!(refused.contains("DPoP-Nonce: next\r\n") && refused.ends_with('}'), "{refused}");
     // The whole request was there, so the connection goes on.
-    let (_, opened) = site.send(&mut wired, &post("Authorization: Bearer ann.1\r\n", &opening));
+    let (_, opened) = site.send(&mut http, &post("Authorization: Bearer ann.1\r\n", &opening));
     assert_eq!((status(&opened), opened.contains("DPoP-Nonce: next\r\n")), ("200", true), "{opened}");
     let id = session(&opened);
     for (token, expected) in [("ann.1", "200"), ("ann.3", "200"), ("bob.3", "404")] {
-        let (_, seen) = site.send(&mut wired, &post(&format!("Authorization: Bearer {token}\r\n{id}"), PING));
+        let (_, seen) = site.send(&mut http, &post(&format!("Authorization: Bearer {token}\r\n{id}"), PING));
         assert_eq!(status(&seen), expected, "{token}");
     }
 }
 
 #[test]
 fn a_decision_comes_later() {
-    let (mut site, mut wired) = (Site::new(), wired());
+    let (mut site, mut http) = (Site::new(), http());
     site.decided.set(false);
     let whole = post("Authorization: Bearer ann.1\r\n", &initialize("2025-11-25", json!({})));
     let (start, rest) = whole.split_at(whole.len() - 10);
     // Without the body, and with all of it, nothing is answered and nothing is handled.
     for (bytes, asked) in [(start, 1), (rest, 2), ("", 3)] {
-        assert_eq!(site.send(&mut wired, bytes), (WaitFor::Decision, String::new()));
+        assert_eq!(site.send(&mut http, bytes), (WaitFor::Decision, String::new()));
         assert_eq!((site.asked.get(), site.messages.borrow().len()), (asked, 0));
     }
     site.decided.set(true);
-    let (wait, seen) = site.send(&mut wired, "");
+    let (wait, seen) = site.send(&mut http, "");
     assert_eq!((wait, status(&seen), site.asked.get()), (WaitFor::Read, "200", 4));
     // The next request of the same connection is decided about by itself.
     site.decided.set(false);
     let next = post("", PING);
-    assert_eq!(site.send(&mut wired, &next), (WaitFor::Decision, String::new()));
+    assert_eq!(site.send(&mut http, &next), (WaitFor::Decision, String::new()));
     site.decided.set(true);
-    let (_, seen) = site.send(&mut wired, "");
+    let (_, seen) = site.send(&mut http, "");
     assert_eq!(status(&seen), "401");
 }
 
 /// Requests that were sent ahead wait for the first, and are answered in order.
 #[test]
 fn requests_ahead_wait_for_the_decision() {
-    let (mut site, mut wired) = (Site::new(), wired());
+    let (mut site, mut http) = (Site::new(), http());
     site.decided.set(false);
     let both = post("", PING) + &post("Authorization: Bearer ann.1\r\n", &initialize("2025-11-25", json!({})));
-    assert_eq!(site.send(&mut wired, &both), (WaitFor::Decision, String::new()));
+    assert_eq!(site.send(&mut http, &both), (WaitFor::Decision, String::new()));
     site.decided.set(true);
-    let (_, seen) = site.send(&mut wired, "");
+    let (_, seen) = site.send(&mut http, "");
     let statuses: Vec<&str> = seen.match_indices("HTTP/1.1 ").map(|(at, _)| &seen[at + 9..at + 12]).collect();
     assert_eq!(statuses, ["401", "200"]);
 }
@@ -188,11 +188,11 @@ fn undecided_is_unavailable() {
 fn scopes_by_tool_in_all_revisions() {
     let sum = json!({"a": 1, "b": 2});
     for revision in REVISIONS {
-        let (mut site, mut wired) = (Site::new(), wired());
+        let (mut site, mut http) = (Site::new(), http());
         let mut headers = String::new();
         if !is_modern(revision) {
             let opening = post("Authorization: Bearer ann.1\r\n", &initialize(revision, json!({})));
-            headers = session(&site.send(&mut wired, &opening).1);
+            headers = session(&site.send(&mut http, &opening).1);
         }
         for (token, tool, expected) in
             [("ann.1", "add", "403"), ("ann.1", "echo", "200"), ("ann.3", "add", "200"), ("ann.2", "add", "200")]
@@ -204,7 +204,7 @@ fn scopes_by_tool_in_all_revisions() {
                 message["params"]["_meta"] = modern_meta(json!({}));
                 routing += &format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
             }
-            let (_, seen) = site.send(&mut wired, &post(&routing, &message.to_string()));
+            let (_, seen) = site.send(&mut http, &post(&routing, &message.to_string()));
             assert_eq!(status(&seen), expected, "{revision} {token} {tool} {seen}");
             let challenge = "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"admin\"\r\n";
             assert_eq!(seen.contains(challenge), expected == "403", "{seen}");
@@ -230,11 +230,11 @@ fn scopes_by_entry_in_all_revisions() {
     const SERVICE: Service<'static, World> =
         Service::new("site", "1").tools(&TOOLS).resources(&RESOURCES).templates(&TEMPLATES).prompts(&PROMPTS);
     for revision in REVISIONS {
-        let (mut site, mut wired) = (Site { service: SERVICE, ..Site::new() }, wired());
+        let (mut site, mut http) = (Site { service: SERVICE, ..Site::new() }, http());
         let mut session_header = String::new();
         if !is_modern(revision) {
             let opening = post("Authorization: Bearer ann.1\r\n", &initialize(revision, json!({})));
-            session_header = session(&site.send(&mut wired, &opening).1);
+            session_header = session(&site.send(&mut http, &opening).1);
         }
         for (method, member, name, with_low) in [
             ("tools/call", "name", "act", "403"),
@@ -250,7 +250,7 @@ fn scopes_by_entry_in_all_revisions() {
                     headers +=
                         &format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n");
                 }
-                let (_, seen) = site.send(&mut wired, &post(&headers, &message));
+                let (_, seen) = site.send(&mut http, &post(&headers, &message));
                 assert_eq!(status(&seen), expected, "{revision} {token} {name} {seen}");
                 let challenge = "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"admin\"\r\n";
                 assert_eq!(seen.contains(challenge), expected == "403", "{seen}");
@@ -262,9 +262,9 @@ fn scopes_by_entry_in_all_revisions() {
 
 #[test]
 fn no_message_hides_from_the_decision() {
-    let (mut site, mut wired) = (Site::new(), wired());
+    let (mut site, mut http) = (Site::new(), http());
     let opening = post("Authorization: Bearer ann.1\r\n", &initialize("2025-03-26", json!({})));
-    let headers = format!("Authorization: Bearer ann.1\r\n{}", session(&site.send(&mut wired, &opening).1));
+    let headers = format!("Authorization: Bearer ann.1\r\n{}", session(&site.send(&mut http, &opening).1));
     let add = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
     for (body, expected) in [
         (format!("[{PING},{add}]"), "403"),
@@ -277,13 +277,13 @@ fn no_message_hides_from_the_decision() {
         (format!("[{add}]]"), "400"),
         (format!("[{PING}]"), "200"),
     ] {
-        let (_, seen) = site.send(&mut wired, &post(&headers, &body));
+        let (_, seen) = site.send(&mut http, &post(&headers, &body));
         assert_eq!(status(&seen), expected, "{body} {seen}");
         assert!(!seen.contains("\"text\":\"3\""), "{body} {seen}");
     }
     // The last member counts, for the decision as for the engine: it is not `add` that runs.
     let last = add.replace("\"name\":\"add\"", "\"name\":\"add\",\"name\":\"echo\"");
-    let (_, seen) = site.send(&mut wired, &post(&headers, &last));
+    let (_, seen) = site.send(&mut http, &post(&headers, &last));
     assert!(!seen.contains("\"text\":\"3\""), "{seen}");
 }
 

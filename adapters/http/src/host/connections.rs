@@ -79,7 +79,7 @@ pub trait HttpSocket {
 /// A connection with its socket.
 struct Served<T> {
     socket: T,
-    wired: HttpConnection<'static>,
+    http: HttpConnection<'static>,
     wait: WaitFor,
     /// The stream that it carries.
     stream: Option<StreamId>,
@@ -114,7 +114,7 @@ impl<T: HttpSocket> Served<T> {
         let output = Store::growing(message.saturating_mul(2).saturating_add(64 * 1024));
         Served {
             socket,
-            wired: HttpConnection::new(input, output, limits),
+            http: HttpConnection::new(input, output, limits),
             wait: WaitFor::Read,
             stream: None,
             is_shut: false,
@@ -140,13 +140,13 @@ impl<T: HttpSocket> Served<T> {
     fn interest(&self) -> Interest {
         match self.wait {
             WaitFor::Write | WaitFor::Close => Interest::Write,
-            _ if self.waits() && self.wired.has_pending() => Interest::Write,
+            _ if self.waits() && self.http.has_pending() => Interest::Write,
             // The host serves it again. A client that has ended its side is still answered.
             _ if self.waits() => Interest::Nothing,
             // The client may send more requests while a stream is open. They wait in the socket until there is room.
-            _ if self.is_full && self.wired.has_pending() => Interest::Write,
+            _ if self.is_full && self.http.has_pending() => Interest::Write,
             _ if self.is_full => Interest::End,
-            _ if self.wired.has_pending() => Interest::Both,
+            _ if self.http.has_pending() => Interest::Both,
             _ => Interest::Read,
         }
     }
@@ -165,8 +165,8 @@ impl<T: HttpSocket> Served<T> {
             if reads {
                 self.read(budget)?;
             }
-            self.wait = self.wired.serve(host, random);
-            self.is_full &= self.wired.stream().is_some();
+            self.wait = self.http.serve(host, random);
+            self.is_full &= self.http.stream().is_some();
             self.write()?;
             match self.wait {
                 WaitFor::Write | WaitFor::Close if self.is_blocked => return Ok(Turn::Waits),
@@ -186,9 +186,9 @@ impl<T: HttpSocket> Served<T> {
     fn read(&mut self, budget: &mut Budget) -> Result<(), Broken> {
         // The socket may hold more of the body: one read for all of it.
         if self.is_filled {
-            self.wired.make_room(|| self.socket.waiting());
+            self.http.make_room(|| self.socket.waiting());
         }
-        let space = self.wired.space_in(budget);
+        let space = self.http.space_in(budget);
         let room = space.len();
         (self.is_full, self.is_filled) = (room == 0, false);
         if self.is_full {
@@ -196,10 +196,10 @@ impl<T: HttpSocket> Served<T> {
         }
         match self.socket.read(space) {
             Poll::Pending => {}
-            Poll::Ready(Ok(0)) => self.wired.end_of_input(),
+            Poll::Ready(Ok(0)) => self.http.end_of_input(),
             Poll::Ready(Ok(n)) => {
                 self.is_filled = n == room;
-                self.wired.filled(n);
+                self.http.filled(n);
             }
             Poll::Ready(Err(broken)) => return Err(broken),
         }
@@ -209,7 +209,7 @@ impl<T: HttpSocket> Served<T> {
     /// Writes as much as the socket takes.
     fn write(&mut self) -> Result<(), Broken> {
         loop {
-            let pending = self.wired.pending();
+            let pending = self.http.pending();
             if pending.is_empty() {
                 let flushed = self.socket.flush();
                 self.is_blocked = flushed.is_pending();
@@ -217,7 +217,7 @@ impl<T: HttpSocket> Served<T> {
             }
             match self.socket.write(pending) {
                 Poll::Ready(Ok(0)) => return Err(Broken),
-                Poll::Ready(Ok(n)) => self.wired.sent(n),
+                Poll::Ready(Ok(n)) => self.http.sent(n),
                 Poll::Ready(Err(broken)) => return Err(broken),
                 Poll::Pending => {
                     self.is_blocked = true;
@@ -381,7 +381,7 @@ impl<T> HttpHost<T> {
     /// Returns whether no connection has anything left to send.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let idle = |connection: &Served<T>| !connection.wired.has_pending() && connection.wired.stream().is_none();
+        let idle = |connection: &Served<T>| !connection.http.has_pending() && connection.http.stream().is_none();
         self.connections.iter().flatten().all(idle)
     }
 }
@@ -406,11 +406,11 @@ impl<T: HttpSocket> HttpHost<T> {
         while self.budget.is_exceeded() {
             let connections = self.connections.iter_mut().enumerate();
             let connections = connections.filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)));
-            let largest = connections.max_by_key(|(_, connection)| connection.wired.output_held());
+            let largest = connections.max_by_key(|(_, connection)| connection.http.output_held());
             let Some((slot, connection)) = largest else { return };
             // Bytes that were sent only have to be released.
-            connection.wired.release(&mut self.budget);
-            if connection.wired.output_held() > 0 {
+            connection.http.release(&mut self.budget);
+            if connection.http.output_held() > 0 {
                 self.close(slot, app, now);
             }
         }
@@ -419,15 +419,15 @@ impl<T: HttpSocket> HttpHost<T> {
     fn serve<S>(&mut self, slot: usize, app: &mut App<'_, S>, now: Millis, is_last: bool) {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         let mut host = ServeContext { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
-        connection.wired.set_waits_for_streams(self.parked.len() < PARKED);
+        connection.http.set_waits_for_streams(self.parked.len() < PARKED);
         let turn = connection.turn(&mut host, &mut *self.random, &mut self.budget, is_last);
-        connection.wired.trim(&mut self.budget);
+        connection.http.trim(&mut self.budget);
         let again = turn == Ok(Turn::Yields);
         let is_over = turn.is_err() || turn == Ok(Turn::Over);
         if is_over || connection.socket.wait_for(connection.interest(), again).is_err() {
             return self.close(slot, app, now);
         }
-        if let Some(deadline) = connection.wired.next_deadline() {
+        if let Some(deadline) = connection.http.next_deadline() {
             self.soonest = self.soonest.min(deadline);
         }
         connection.is_used = true;
@@ -440,14 +440,14 @@ impl<T: HttpSocket> HttpHost<T> {
         if connection.waits_for_decision() && !replace(&mut connection.is_undecided, true) {
             self.undecided.push(slot);
         }
-        let stream = connection.wired.stream();
+        let stream = connection.http.stream();
         if stream == connection.stream {
             return;
         }
         connection.stream = stream;
         let Some(stream) = stream else { return };
         // A stream may be open for hours, and little is read meanwhile.
-        connection.wired.release(&mut self.budget);
+        connection.http.release(&mut self.budget);
         if self.carriers.len() <= stream.slot() {
             self.carriers.resize(stream.slot() + 1, usize::MAX);
         }
@@ -461,9 +461,9 @@ impl<T: HttpSocket> HttpHost<T> {
         let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else { return };
         self.free.push(slot);
         self.is_crowded = false;
-        connection.wired.pay_back(&mut self.budget);
+        connection.http.pay_back(&mut self.budget);
         let mut host = ServeContext { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
-        connection.wired.leave(&mut host);
+        connection.http.leave(&mut host);
     }
 
     /// Writes streams that have messages, 64 at most. Returns the time of the next turn, if there is something to do.
@@ -525,12 +525,12 @@ impl<T: HttpSocket> HttpHost<T> {
         self.soonest = NEVER;
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { continue };
-            let Some(deadline) = connection.wired.next_deadline() else { continue };
+            let Some(deadline) = connection.http.next_deadline() else { continue };
             if deadline > now {
                 self.soonest = self.soonest.min(deadline);
                 continue;
             }
-            match connection.wired.connection().expire(now) {
+            match connection.http.connection().expire(now) {
                 ExpireStatus::Nothing => {}
                 ExpireStatus::Refused => self.turn(slot, app, now),
                 ExpireStatus::Close => self.close(slot, app, now),
@@ -545,7 +545,7 @@ impl<T: HttpSocket> HttpHost<T> {
             if take(&mut connection.is_used) {
                 self.sweep = now.saturating_add(SWEEP);
             } else {
-                connection.wired.release(&mut self.budget);
+                connection.http.release(&mut self.budget);
             }
         }
     }
@@ -556,7 +556,7 @@ impl<T: HttpSocket> HttpHost<T> {
         self.endpoint.drain(app);
         for slot in 0..self.connections.len() {
             if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
-                connection.wired.connection().close();
+                connection.http.connection().close();
                 self.serve(slot, app, now, true);
             }
         }

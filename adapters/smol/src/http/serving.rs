@@ -22,11 +22,11 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
     service: &'s Service<'t, S>,
     state: &'s mut S,
     checks: Checks<'a>,
-    hall: Hall<S>,
+    driver: Driver<S>,
 }
 
 /// The connections, and what the server waits for.
-struct Hall<S: 'static> {
+struct Driver<S: 'static> {
     /// `None` when the server ends.
     listener: Option<Listener>,
     serving: HttpServing<S, ServedSocket>,
@@ -53,7 +53,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         // Never continues with a guessable session id.
         let random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
         let serving = checks.with(service, state, |mut app| setup.serve(is_single, &mut app, random));
-        let hall = Hall {
+        let driver = Driver {
             listener: Some(server.listener),
             serving,
             woken: Arc::default(),
@@ -62,17 +62,17 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             timer: Timer::never(),
             due: None,
         };
-        Serving { service, state, checks, hall }
+        Serving { service, state, checks, driver }
     }
 
     /// Does all work that needs no waiting. Ready when the server has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Serving { service, state, checks, hall } = self;
-        checks.with(service, state, |mut app| hall.poll(&mut app, cx))
+        let Serving { service, state, checks, driver } = self;
+        checks.with(service, state, |mut app| driver.poll(&mut app, cx))
     }
 }
 
-impl<S> Hall<S> {
+impl<S> Driver<S> {
     fn poll(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(accepted) = self.listener.as_mut().and_then(Listener::take_stream) {
             self.enter(app, accepted);
@@ -94,7 +94,7 @@ impl<S> Hall<S> {
 
     /// Serves the connections whose sockets have woken.
     fn serve_woken(&mut self, app: &mut App<'_, S>, cx: &Context<'_>) {
-        let Hall { serving, woken, slots, .. } = self;
+        let Driver { serving, woken, slots, .. } = self;
         woken.take(cx, slots);
         for &slot in &*slots {
             if let Some(socket) = serving.host.socket(slot) {

@@ -45,7 +45,7 @@ impl<'a> Shared<'_, 'a> {
 /// One TCP socket with its HTTP connection.
 pub(crate) struct Connection {
     handle: SocketHandle,
-    wired: HttpConnection<'static, HEADERS>,
+    http: HttpConnection<'static, HEADERS>,
     state: ConnectionState,
     /// The time when the last byte arrived or left.
     moved: Millis,
@@ -75,7 +75,7 @@ impl Connection {
     ) -> Self {
         Connection {
             handle,
-            wired: HttpConnection::new(input, output, limits),
+            http: HttpConnection::new(input, output, limits),
             state: ConnectionState::Waiting,
             moved: 0,
             leaving: false,
@@ -105,19 +105,19 @@ impl Connection {
 
     /// Returns `true` if the socket will be free soon.
     pub(crate) fn is_leaving(&self, now: Millis) -> bool {
-        let answers = self.leaving && self.wired.stream().is_none() && now.saturating_sub(self.moved) < STALL_MILLIS;
+        let answers = self.leaving && self.http.stream().is_none() && now.saturating_sub(self.moved) < STALL_MILLIS;
         matches!(self.state, ConnectionState::Closing { .. }) || self.cut || answers
     }
 
     /// Returns the time of the last byte. `None` if the connection is leaving, or has an event stream.
     pub(crate) fn idle_since(&self) -> Option<Millis> {
-        (self.state == ConnectionState::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
+        (self.state == ConnectionState::Open && !self.leaving && self.http.stream().is_none()).then_some(self.moved)
     }
 
     /// Returns the time since which the connection has carried no bytes, if ending it does little harm: the client
     /// only listens to an event stream, or has stopped in the middle of its request or of reading the answer.
     pub(crate) fn quiet_since(&self, endpoint: &Endpoint, now: Millis) -> Option<Millis> {
-        let quiet = match self.wired.stream() {
+        let quiet = match self.http.stream() {
             Some(stream) => endpoint.only_listens(stream),
             None => self.leaving && now.saturating_sub(self.moved) >= STALL_MILLIS,
         };
@@ -132,7 +132,7 @@ impl Connection {
     /// Closes the connection after the current answer, or at once if no answer is due.
     pub(crate) fn let_go(&mut self) {
         self.leaving = true;
-        self.wired.connection().close();
+        self.http.connection().close();
     }
 
     fn wait(&mut self, socket: &mut tcp::Socket<'_>, now: Millis) -> bool {
@@ -157,7 +157,7 @@ impl Connection {
         let now = shared.now;
         if !socket.is_active() {
             // The peer has reset the connection, or TCP has given it up.
-            self.wired.leave(&mut shared.host());
+            self.http.leave(&mut shared.host());
             self.forget(socket);
             return true;
         }
@@ -166,12 +166,12 @@ impl Connection {
             // Not while the connection is idle: a request that the client has just sent would be lost.
             self.let_go();
         }
-        let expired = match self.wired.next_deadline() {
-            Some(deadline) if deadline <= now => self.wired.connection().expire(now),
+        let expired = match self.http.next_deadline() {
+            Some(deadline) if deadline <= now => self.http.connection().expire(now),
             _ => ExpireStatus::Nothing,
         };
         if expired == ExpireStatus::Close || self.cut {
-            self.wired.leave(&mut shared.host());
+            self.http.leave(&mut shared.host());
             if self.cut {
                 socket.close()
             } else {
@@ -182,17 +182,17 @@ impl Connection {
         }
         let wait = match self.must_wait(shared) {
             true => WaitFor::Read,
-            false => self.wired.serve(&mut shared.host(), random),
+            false => self.http.serve(&mut shared.host(), random),
         };
-        let sent = socket.send_slice(self.wired.pending()).unwrap_or(0);
-        self.wired.sent(sent);
+        let sent = socket.send_slice(self.http.pending()).unwrap_or(0);
+        self.http.sent(sent);
         if read || sent > 0 {
             self.moved = now;
         }
-        let emptied = !self.wired.has_pending();
+        let emptied = !self.http.has_pending();
         match wait {
             WaitFor::Close if emptied => {
-                self.wired.leave(&mut shared.host());
+                self.http.leave(&mut shared.host());
                 socket.close();
                 self.state = ConnectionState::Closing { since: now };
                 return true;
@@ -206,7 +206,7 @@ impl Connection {
 
     /// Returns `true` if the request must wait: it would be refused now, but not in a moment.
     fn must_wait(&mut self, shared: &Shared<'_, '_>) -> bool {
-        let connection = self.wired.connection();
+        let connection = self.http.connection();
         if connection.step(shared.now) != ConnectionStep::Request {
             return false;
         }
@@ -218,12 +218,12 @@ impl Connection {
     fn read(&mut self, socket: &mut tcp::Socket<'_>) -> bool {
         if !socket.can_recv() {
             if !socket.may_recv() {
-                self.wired.end_of_input();
+                self.http.end_of_input();
             }
             return false;
         }
-        let read = socket.recv_slice(self.wired.space()).unwrap_or(0);
-        self.wired.filled(read);
+        let read = socket.recv_slice(self.http.space()).unwrap_or(0);
+        self.http.filled(read);
         read > 0
     }
 
@@ -242,7 +242,7 @@ impl Connection {
 
     fn forget(&mut self, socket: &mut tcp::Socket<'_>) {
         listen(socket);
-        self.wired.reset();
+        self.http.reset();
         (self.state, self.leaving, self.cut) = (ConnectionState::Waiting, false, false);
     }
 }

@@ -78,25 +78,25 @@ pub fn serve(verifier: &dyn Verifier) {
     let config = EndpointConfig::DEFAULT.resource_metadata(metadata);
     let server = crate::server().scratch(scratch);
     let mut endpoint = Endpoint::new(config, server, &mut sessions[..], &mut streams[..], &mut log[..]);
-    let mut wired = HttpConnection::<20>::new(&mut input[..], &mut output[..], LIMITS);
+    let mut http = HttpConnection::<20>::new(&mut input[..], &mut output[..], LIMITS);
     let mut body = BodyBuffer::new(SliceStorage::new(body));
     let mut device = Device::default();
     let mut app = App::new(&RAW, &mut device).authorize(&authorize);
     let mut port = Port::open();
-    while let Some(count) = port.read(wired.space()) {
-        wired.filled(count);
+    while let Some(count) = port.read(http.space()) {
+        http.filled(count);
         let mut wait = WaitFor::Read;
         port.timed(|| {
             let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
-            wait = wired.serve(&mut host, &mut |bytes| bytes.fill(7));
+            wait = http.serve(&mut host, &mut |bytes| bytes.fill(7));
         });
-        while wired.has_pending() {
-            let sent = port.write(wired.pending());
-            wired.sent(sent);
+        while http.has_pending() {
+            let sent = port.write(http.pending());
+            http.sent(sent);
         }
         if wait == WaitFor::Close {
-            wired.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
-            wired.reset();
+            http.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
+            http.reset();
         }
     }
     port.close();

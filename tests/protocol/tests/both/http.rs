@@ -79,9 +79,9 @@ impl Net {
             any = true;
             match action {
                 SocketAction::Connect(at) => {
-                    let wired =
+                    let http =
                         HttpConnection::new(vec![0; 8192].leak(), vec![0; 8192].leak(), ConnectionLimits::default());
-                    self.links[at] = Some(wired);
+                    self.links[at] = Some(http);
                     self.web.remote().connected(at);
                 }
                 SocketAction::Close(at) => drop(self.host(at, true)),

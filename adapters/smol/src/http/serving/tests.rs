@@ -22,34 +22,34 @@ const STREAM: &[u8] = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/eve
 /// Runs a test with a server that has no connection, and an application that asks `authorize`.
 fn with_asking_server(
     authorize: &dyn Fn(&RequestHead<'_>) -> Access<'static>,
-    test: impl FnOnce(&mut Hall<()>, &mut App<'_, ()>),
+    test: impl FnOnce(&mut Driver<()>, &mut App<'_, ()>),
 ) {
     let (service, mut state) = (Service::new("test", "1"), ());
     let server = HttpServer::bind("127.0.0.1:0").unwrap();
-    let Serving { service, state, mut hall, .. } = Serving::new(server, &service, &mut state);
+    let Serving { service, state, mut driver, .. } = Serving::new(server, &service, &mut state);
     let asks = |head: &RequestHead<'_>| authorize(head);
-    test(&mut hall, &mut App::new(service, state).authorize(&asks));
+    test(&mut driver, &mut App::new(service, state).authorize(&asks));
 }
 
 /// Runs a test with a server that has no connection.
-fn with_server(test: impl FnOnce(&mut Hall<()>, &mut App<'_, ()>)) {
+fn with_server(test: impl FnOnce(&mut Driver<()>, &mut App<'_, ()>)) {
     with_asking_server(&|_| Access::Granted { principal: None }, test);
 }
 
 /// Accepts a client that has sent `bytes`. Returns its end, which does not block.
-fn connect(hall: &mut Hall<()>, app: &mut App<'_, ()>, bytes: &[u8]) -> UnixStream {
+fn connect(driver: &mut Driver<()>, app: &mut App<'_, ()>, bytes: &[u8]) -> UnixStream {
     let (mut client, server) = UnixStream::pair().unwrap();
     client.set_nonblocking(true).unwrap();
     client.write_all(bytes).unwrap();
     server.set_nonblocking(true).unwrap();
-    hall.enter(app, Socket::Net(HttpStream::Plain(AsyncSocket::new(NetSocket::Unix(server)).unwrap())));
+    driver.enter(app, Socket::Net(HttpStream::Plain(AsyncSocket::new(NetSocket::Unix(server)).unwrap())));
     client
 }
 
 /// Gives a connection the turn that it has when its socket wakes it.
-fn wake(hall: &mut Hall<()>, app: &mut App<'_, ()>, slot: usize) {
-    hall.serving.host.socket(slot).unwrap().ring();
-    hall.serve_woken(app, &Context::from_waker(Waker::noop()));
+fn wake(driver: &mut Driver<()>, app: &mut App<'_, ()>, slot: usize) {
+    driver.serving.host.socket(slot).unwrap().ring();
+    driver.serve_woken(app, &Context::from_waker(Waker::noop()));
 }
 
 /// Returns the bytes that the client can read now.
@@ -60,23 +60,23 @@ fn received(client: &mut UnixStream) -> String {
 }
 
 /// Looks for clients that have gone, at this time.
-fn look(hall: &mut Hall<()>, app: &mut App<'_, ()>, at: Millis) {
-    hall.look_at = hall.look_at.map(|look_at| if look_at <= at { 0 } else { look_at });
-    hall.look(app);
+fn look(driver: &mut Driver<()>, app: &mut App<'_, ()>, at: Millis) {
+    driver.look_at = driver.look_at.map(|look_at| if look_at <= at { 0 } else { look_at });
+    driver.look(app);
 }
 
 #[test]
 fn a_socket_that_has_woken_is_served_once() {
-    with_server(|hall, app| {
-        let mut client = connect(hall, app, b"");
+    with_server(|driver, app| {
+        let mut client = connect(driver, app, b"");
         client.write_all(REQUEST).unwrap();
-        wake(hall, app, 0);
+        wake(driver, app, 0);
         assert!(received(&mut client).starts_with("HTTP/1.1 404"));
-        assert!(hall.slots.contains(&0) && hall.slots.capacity() > 0, "its allocation is kept");
+        assert!(driver.slots.contains(&0) && driver.slots.capacity() > 0, "its allocation is kept");
         // The reactor may wake it too, a moment later.
         let is_idle = (0..100).any(|_| {
-            hall.serve_woken(app, &Context::from_waker(Waker::noop()));
-            hall.slots.is_empty()
+            driver.serve_woken(app, &Context::from_waker(Waker::noop()));
+            driver.slots.is_empty()
         });
         assert!(is_idle, "it is served again and again");
     });
@@ -85,12 +85,12 @@ fn a_socket_that_has_woken_is_served_once() {
 /// Also those that were received together with others, when no further byte comes.
 #[test]
 fn requests_that_are_there_are_answered() {
-    with_server(|hall, app| {
-        let mut client = connect(hall, app, &REQUEST.repeat(200));
+    with_server(|driver, app| {
+        let mut client = connect(driver, app, &REQUEST.repeat(200));
         let mut answered = 0;
         for _ in 0..100 {
             answered += received(&mut client).matches("HTTP/1.1 404").count();
-            hall.serve_woken(app, &Context::from_waker(Waker::noop()));
+            driver.serve_woken(app, &Context::from_waker(Waker::noop()));
         }
         assert!(answered >= 195, "{answered}");
     });
@@ -99,14 +99,14 @@ fn requests_that_are_there_are_answered() {
 /// Also one whose bytes have come a moment ago, so that its socket has not woken yet.
 #[test]
 fn a_request_that_is_there_at_the_end_is_answered() {
-    with_server(|hall, app| {
-        let mut client = connect(hall, app, REQUEST);
+    with_server(|driver, app| {
+        let mut client = connect(driver, app, REQUEST);
         assert!(received(&mut client).starts_with("HTTP/1.1 404"));
         client.write_all(REQUEST).unwrap();
-        hall.serving.host.drain(app, hall.serving.now());
+        driver.serving.host.drain(app, driver.serving.now());
         let answer = received(&mut client);
         assert!(answer.starts_with("HTTP/1.1 ") && answer.contains("Connection: close\r\n"), "{answer}");
-        assert_eq!(hall.serving.host.open(), 0);
+        assert_eq!(driver.serving.host.open(), 0);
     });
 }
 
@@ -120,40 +120,43 @@ fn a_client_whose_request_is_undecided_is_looked_at() {
         asked.set(asked.get() + 1);
         Access::Later
     };
-    with_asking_server(&authorize, |hall, app| {
-        let client = connect(hall, app, LIST.as_bytes());
-        hall.look(app);
-        let (first, once) = (hall.look_at.unwrap(), asked.get());
-        assert!(once > 0 && first > hall.serving.now());
+    with_asking_server(&authorize, |driver, app| {
+        let client = connect(driver, app, LIST.as_bytes());
+        driver.look(app);
+        let (first, once) = (driver.look_at.unwrap(), asked.get());
+        assert!(once > 0 && first > driver.serving.now());
         client.shutdown(std::net::Shutdown::Write).unwrap();
-        look(hall, app, first);
-        assert_eq!((hall.look_at, asked.get(), hall.serving.host.open()), (Some(hall.serving.now() + LOOK), once, 1));
+        look(driver, app, first);
+        assert_eq!(
+            (driver.look_at, asked.get(), driver.serving.host.open()),
+            (Some(driver.serving.now() + LOOK), once, 1)
+        );
         drop(client);
-        look(hall, app, first - 1);
-        assert_eq!(hall.serving.host.open(), 1);
-        look(hall, app, first + LOOK);
-        assert_eq!(hall.serving.host.open(), 0);
-        look(hall, app, first + 3 * LOOK);
-        assert_eq!(hall.look_at, None);
+        look(driver, app, first - 1);
+        assert_eq!(driver.serving.host.open(), 1);
+        look(driver, app, first + LOOK);
+        assert_eq!(driver.serving.host.open(), 0);
+        look(driver, app, first + 3 * LOOK);
+        assert_eq!(driver.look_at, None);
     });
 }
 
 /// It is gone when it has closed its side: its stream was all that it waited for.
 #[test]
 fn a_client_with_a_full_input_behind_its_stream_is_looked_at() {
-    with_server(|hall, app| {
-        let mut client = connect(hall, app, STREAM);
-        hall.look(app);
-        assert_eq!(hall.look_at, None);
+    with_server(|driver, app| {
+        let mut client = connect(driver, app, STREAM);
+        driver.look(app);
+        assert_eq!(driver.look_at, None);
         while client.write(&[b' '; 16 * 1024]).is_ok() {}
-        wake(hall, app, 0);
-        hall.look(app);
-        let look_at = hall.look_at.unwrap();
-        look(hall, app, look_at);
-        assert_eq!(hall.serving.host.open(), 1);
+        wake(driver, app, 0);
+        driver.look(app);
+        let look_at = driver.look_at.unwrap();
+        look(driver, app, look_at);
+        assert_eq!(driver.serving.host.open(), 1);
         client.shutdown(std::net::Shutdown::Write).unwrap();
-        look(hall, app, look_at + LOOK);
-        assert_eq!(hall.serving.host.open(), 0);
+        look(driver, app, look_at + LOOK);
+        assert_eq!(driver.serving.host.open(), 0);
     });
 }
 
@@ -165,9 +168,9 @@ fn a_server_over_a_stream_does_not_end_for_being_idle() {
     let (service, mut state) = (Service::<()>::new("test", "1"), ());
     let mut serving = Serving::new(HttpServer::over(reader, writer), &service, &mut state);
     assert!(serving.poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    let hall = &mut serving.hall;
-    hall.serving.host.expire(&mut App::new(&service, &mut ()), hall.serving.now() + 3_600_000);
-    assert_eq!(hall.serving.host.open(), 1);
+    let driver = &mut serving.driver;
+    driver.serving.host.expire(&mut App::new(&service, &mut ()), driver.serving.now() + 3_600_000);
+    assert_eq!(driver.serving.host.open(), 1);
     drop(client);
     let ended = block_on(poll_fn(|cx| serving.poll(cx)));
     assert!(ended.is_ok());
@@ -185,9 +188,9 @@ fn accepting_rests_only_after_an_error() {
         clients.push(TcpStream::connect(address).unwrap());
         block_on(poll_fn(|cx| match serving.poll(cx) {
             Poll::Ready(ended) => panic!("{ended:?}"),
-            Poll::Pending if serving.hall.serving.host.open() == connections => Poll::Ready(()),
+            Poll::Pending if serving.driver.serving.host.open() == connections => Poll::Ready(()),
             Poll::Pending => Poll::Pending,
         }));
-        assert!(serving.hall.serving.accepts());
+        assert!(serving.driver.serving.accepts());
     }
 }

@@ -32,24 +32,24 @@ fn serve() {
     let server = footprint::server().scratch(scratch);
     let mut endpoint =
         Endpoint::new(EndpointConfig::DEFAULT, server, &mut sessions[..], &mut streams[..], &mut log[..]);
-    let mut wired = HttpConnection::<16>::new(&mut input[..], &mut output[..], LIMITS);
+    let mut http = HttpConnection::<16>::new(&mut input[..], &mut output[..], LIMITS);
     let mut body = BodyBuffer::new(SliceStorage::new(body));
     let mut device = Device::default();
     let mut app = App::new(&RAW, &mut device);
     let mut port = Port::open();
-    while let Some(count) = port.read(wired.space()) {
-        wired.filled(count);
+    while let Some(count) = port.read(http.space()) {
+        http.filled(count);
         let mut wait = WaitFor::Read;
         port.timed(|| {
             // There is no clock here. With a clock, pass its time in `now`.
             let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
-            wait = wired.serve(&mut host, &mut |bytes| bytes.fill(7));
+            wait = http.serve(&mut host, &mut |bytes| bytes.fill(7));
         });
-        let sent = port.write(wired.pending());
-        wired.sent(sent);
-        if wait == WaitFor::Close && !wired.has_pending() {
-            wired.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
-            wired.reset();
+        let sent = port.write(http.pending());
+        http.sent(sent);
+        if wait == WaitFor::Close && !http.has_pending() {
+            http.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
+            http.reset();
         }
     }
     port.close();
