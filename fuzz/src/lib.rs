@@ -4,6 +4,7 @@
 
 mod arguments;
 mod auth;
+mod c_border;
 mod cache;
 mod client;
 mod endpoint;
@@ -38,7 +39,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 22] = [
+pub const TARGETS: [(&str, Body); 23] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -61,6 +62,7 @@ pub const TARGETS: [(&str, Body); 22] = [
     ("arguments", arguments),
     ("old_tasks", old_tasks),
     ("schema", schema),
+    ("c_border", c_border),
 ];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
@@ -412,6 +414,12 @@ pub fn schema(data: &[u8]) {
     let _ = schema::run(data);
 }
 
+/// Checks that a server in C gives the same bytes for all cuts of its input, that its handlers read what is there, and that no request
+/// over HTTP breaks it.
+pub fn c_border(data: &[u8]) {
+    c_border::run(data);
+}
+
 /// Checks tasks of 2025-11-25 against a model: each request sees its own tasks as they are, and each `tasks/result` is answered once.
 pub fn old_tasks(data: &[u8]) {
     let _ = old_tasks::run(&mut Unstructured::new(data));
@@ -641,6 +649,12 @@ mod tests {
         for seed in 1..4000u64 {
             crate::schema(&noise(seed, 200));
         }
+    }
+
+    #[test]
+    fn c_border() {
+        over_corpus("c_border", crate::c_border);
+        over_noise(crate::c_border);
     }
 
     #[test]

@@ -30,6 +30,17 @@ pub use raw::{ArrayItems, JsonKind, ObjectMembers, Raw};
 pub use scan::{DEPTH, ParseError, Scanner};
 pub use text::{DecodeError, Text};
 pub use write::Decimal;
+
+/// Returns whether `bytes` are UTF-8, with the check that each reader of messages has: `core::str::from_utf8` and its table are 0.8 KB of
+/// flash more.
+#[must_use]
+pub fn is_utf8(mut bytes: &[u8]) -> bool {
+    while let Some((_, len)) = utf8::first(bytes) {
+        bytes = bytes.get(len..).unwrap_or_default();
+    }
+    bytes.is_empty()
+}
+
 #[cfg(feature = "serde")]
 pub use {
     de::DeserializeError,

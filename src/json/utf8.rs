@@ -61,5 +61,6 @@ mod tests {
         let len_here = here.map(|(_, len)| len);
         assert_eq!(len_here, core.map(char::len_utf8), "{bytes:x?}");
         assert_eq!(len(bytes), len_here, "{bytes:x?}");
+        assert_eq!(crate::json::is_utf8(bytes), core::str::from_utf8(bytes).is_ok(), "{bytes:x?}");
     }
 }

@@ -3,6 +3,8 @@
 use core::ffi::{CStr, c_char};
 use core::slice;
 
+use mcp_sansio::json;
+
 use crate::Status;
 
 /// `MCP_ABI`
@@ -31,7 +33,14 @@ pub(crate) unsafe fn optional<'a>(text: *const c_char) -> Result<Option<&'a str>
         return Ok(None);
     }
     // SAFETY: the caller's contract.
-    unsafe { CStr::from_ptr(text) }.to_str().map(Some).map_err(|_| Status::Invalid)
+    checked(unsafe { CStr::from_ptr(text) }.to_bytes()).map(Some)
+}
+
+/// Returns bytes as a text.
+#[inline(never)]
+fn checked(bytes: &[u8]) -> Result<&str, Status> {
+    // SAFETY: they are UTF-8.
+    if json::is_utf8(bytes) { Ok(unsafe { str::from_utf8_unchecked(bytes) }) } else { Err(Status::Invalid) }
 }
 
 /// Returns texts with a 0 behind them; `None` for each pointer that is null.
@@ -75,7 +84,7 @@ pub(crate) unsafe fn elements<'a, T>(first: *const T, len: usize) -> Result<&'a 
 /// As [`elements`].
 pub(crate) unsafe fn utf8<'a>(text: *const c_char, len: usize) -> Result<&'a str, Status> {
     // SAFETY: the caller's contract.
-    core::str::from_utf8(unsafe { elements(text.cast(), len) }?).map_err(|_| Status::Invalid)
+    checked(unsafe { elements(text.cast(), len) }?)
 }
 
 /// Writes to where a pointer points, unless it is null.
@@ -101,7 +110,13 @@ const ALIGNMENT: usize = 8;
 /// Returns the bytes that `len` elements take of a block.
 pub(crate) fn size_of_part<T>(len: usize) -> usize {
     const { assert!(align_of::<T>() <= ALIGNMENT) };
-    len.saturating_mul(size_of::<T>()).saturating_add(ALIGNMENT - 1) & !(ALIGNMENT - 1)
+    rounded(len, size_of::<T>())
+}
+
+/// Not inlined: it is called for each part.
+#[inline(never)]
+fn rounded(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).saturating_add(ALIGNMENT - 1) & !(ALIGNMENT - 1)
 }
 
 /// Returns the bytes of all parts of a block; the largest number if it cannot be that large.

@@ -47,14 +47,14 @@ pub(crate) struct Problem {
 /// The reason why a configuration is refused, with a 0 behind it, and the index of the entry.
 pub(crate) struct Refusal {
     status: Status,
-    reason: &'static core::ffi::CStr,
+    reason: *const c_char,
     index: usize,
 }
 
 impl Refusal {
     /// Returns a refusal that belongs to no entry of a table.
     pub(crate) const fn new(status: Status, reason: &'static core::ffi::CStr) -> Refusal {
-        Refusal { status, reason, index: 0 }
+        Refusal { status, reason: reason.as_ptr(), index: 0 }
     }
 
     /// Reports it to the program.
@@ -63,37 +63,27 @@ impl Refusal {
     /// `problem` is null, or points to a [`Problem`].
     pub(crate) unsafe fn report(self, problem: *mut Problem) -> Status {
         // SAFETY: the caller's contract.
-        unsafe { crate::border::put(problem, Problem { reason: self.reason.as_ptr(), index: self.index }) };
+        unsafe { crate::border::put(problem, Problem { reason: self.reason, index: self.index }) };
         self.status
     }
 
-    const fn from_definition(error: DefinitionError, index: usize) -> Refusal {
-        let reason = match error {
-            DefinitionError::Tool => {
-                c"a tool's name has 1 to 128 letters, digits, '_', '-', '.'; its schemas are JSON, the input's of type object"
-            }
-            DefinitionError::Description => c"a description is needed",
-            DefinitionError::Uri => c"a URI has a scheme, and % before what RFC 3986 escapes",
-            DefinitionError::Template => c"a URI template has a scheme, and braces that are balanced and name variables",
-            DefinitionError::Prompt => c"a prompt needs a name",
-            _ => c"two entries have the same name or URI",
-        };
-        Refusal { status: Status::BadConfig, reason, index }
+    /// Returns the refusal of an entry that has no description, or breaks the `rule` of its kind: so a program is linked only with those of
+    /// the kinds that it has.
+    fn of_entry(rule: &'static core::ffi::CStr, error: DefinitionError, index: usize) -> Refusal {
+        let reason = if error == DefinitionError::Description { c"a description is needed" } else { rule };
+        Refusal { index, ..Refusal::new(Status::BadConfig, reason) }
     }
 
     const fn of_text(index: usize) -> Refusal {
-        Refusal {
-            status: Status::BadConfig,
-            reason: c"a text is missing, or is not UTF-8, or there is no handler",
-            index,
-        }
+        let reason = c"a text is missing or not UTF-8, or there is no handler";
+        Refusal { index, ..Refusal::new(Status::BadConfig, reason) }
     }
 }
 
 /// The room for the entries of a table, and the memory of the block, are used up.
 pub(crate) const NO_ROOM: Refusal = Refusal::new(Status::NoMemory, c"the block is too small: see mcp_memory");
 /// Two entries are the same.
-pub(crate) const DUPLICATE: Refusal = Refusal::from_definition(DefinitionError::Duplicate, 0);
+pub(crate) const DUPLICATE: Refusal = Refusal::new(Status::BadConfig, c"two entries have the same name or URI");
 
 /// Returns the refusal of a part of the block that could not be made.
 pub(crate) fn refused(error: Result<Refusal, Status>) -> Refusal {
@@ -149,7 +139,13 @@ impl Tool {
         }
         info.reserve = reserve(self.reserve);
         self.call.ok_or(Refusal::of_text(index))?;
-        service::Tool::checked(info, call_tool).map_err(|error| Refusal::from_definition(error, index))
+        service::Tool::checked(info, call_tool).map_err(|error| {
+            Refusal::of_entry(
+                c"a tool's name has 1 to 128 of A-Z a-z 0-9 _ - .; its schemas are JSON, the input's of type object",
+                error,
+                index,
+            )
+        })
     }
 }
 
@@ -197,7 +193,8 @@ impl Resource {
     pub(crate) unsafe fn entry(&self, index: usize) -> Result<service::Resource<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        service::Resource::checked(info, read).map_err(|error| Refusal::from_definition(error, index))
+        service::Resource::checked(info, read)
+            .map_err(|error| Refusal::of_entry(c"a URI has a scheme, and % before what RFC 3986 escapes", error, index))
     }
 
     /// Makes the template.
@@ -207,9 +204,13 @@ impl Resource {
     pub(crate) unsafe fn template(&self, index: usize) -> Result<ResourceTemplate<State>, Refusal> {
         // SAFETY: the caller's contract.
         let info = unsafe { self.info(index) }?;
-        ResourceTemplate::checked(info, read)
-            .map(|made| made.complete(complete))
-            .map_err(|error| Refusal::from_definition(error, index))
+        ResourceTemplate::checked(info, read).map(|made| made.complete(complete)).map_err(|error| {
+            Refusal::of_entry(
+                c"a URI template has a scheme, and braces that are balanced and name variables",
+                error,
+                index,
+            )
+        })
     }
 }
 
@@ -275,7 +276,7 @@ impl Prompt {
         self.get.ok_or(Refusal::of_text(index))?;
         service::Prompt::checked(info, get_prompt)
             .map(|made| made.complete(complete))
-            .map_err(|error| Refusal::from_definition(error, index))
+            .map_err(|error| Refusal::of_entry(c"a prompt needs a name", error, index))
     }
 }
 

@@ -28,8 +28,8 @@ pub(crate) trait Requested<'c> {
     fn reply_text(&mut self, _: &str) -> Option<HandlerResult> {
         None
     }
-    /// Returns the name or the URI.
-    fn target(&self) -> Option<&'c str>;
+    /// Returns the name or the URI, with the escapes of JSON.
+    fn target(&self) -> &'c [u8];
     /// Returns the object with the arguments.
     fn members(&self) -> Option<Raw<'c>> {
         None
@@ -67,8 +67,8 @@ requested! { Call:
     fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
         Some(self.text(text))
     }
-    fn target(&self) -> Option<&'c str> {
-        self.name().plain()
+    fn target(&self) -> &'c [u8] {
+        self.name().raw()
     }
     fn members(&self) -> Option<Raw<'c>> {
         Some(self.arguments())
@@ -81,8 +81,8 @@ requested! { ReadResource:
     fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
         Some(self.text(text))
     }
-    fn target(&self) -> Option<&'c str> {
-        Some(self.uri())
+    fn target(&self) -> &'c [u8] {
+        self.uri().as_bytes()
     }
     fn variable(&self, name: &str) -> Option<&'c str> {
         self.var(name)
@@ -95,16 +95,16 @@ requested! { GetPrompt:
     fn reply_text(&mut self, text: &str) -> Option<HandlerResult> {
         Some(self.user(text))
     }
-    fn target(&self) -> Option<&'c str> {
-        self.name().plain()
+    fn target(&self) -> &'c [u8] {
+        self.name().raw()
     }
     fn members(&self) -> Option<Raw<'c>> {
         self.params()?.get("arguments")
     }
 }
 requested! { Complete:
-    fn target(&self) -> Option<&'c str> {
-        self.argument().plain()
+    fn target(&self) -> &'c [u8] {
+        self.argument().raw()
     }
     fn members(&self) -> Option<Raw<'c>> {
         self.params()?.get("context")?.get("arguments")
@@ -267,9 +267,12 @@ fn copy(text: &str, space: &mut [u8]) -> Result<usize, Status> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_name(request: &Request<'_, '_>, name: *mut Slice) -> Status {
-    let Some(found) = request.requested.target() else { return Status::WrongType };
+    let target = request.requested.target();
+    if target.contains(&b'\\') {
+        return Status::WrongType;
+    }
     // SAFETY: `name` is null or points to a slice.
-    unsafe { put(name, Slice::from(found.as_bytes())) };
+    unsafe { put(name, Slice::from(target)) };
     Status::Ok
 }
 

@@ -215,13 +215,10 @@ pub(crate) unsafe fn checked<'c>(config: *const Config) -> Result<&'c Config, Re
     // SAFETY: the caller's contract.
     let config = unsafe { config.as_ref() }.ok_or(Refusal::new(Status::Invalid, c"the configuration is null"))?;
     if config.abi != ABI {
-        return Err(Refusal::new(Status::AbiMismatch, c"the header is of another version than the library"));
+        return Err(Refusal::new(Status::AbiMismatch, c"the header is of another ABI"));
     }
     if config.requests == 0 || config.output < MIN_ROOM {
         return Err(Refusal::new(Status::BadConfig, c"requests is at least 1, output at least 252"));
-    }
-    if cfg!(not(feature = "ask")) && config.questions > 0 {
-        return Err(Refusal::new(Status::NotOffered, c"this library cannot ask: build it with the feature ask"));
     }
     Ok(config)
 }
@@ -236,10 +233,10 @@ pub(crate) unsafe fn build(
     len: usize,
     make: impl FnOnce(&mut Block, Server<'static>) -> Result<Wire, Refusal>,
 ) -> Result<*mut McpServer, Refusal> {
-    const TEXT: Refusal = Refusal::new(Status::BadConfig, c"name, version or instructions: missing, or not UTF-8");
+    const TEXT: Refusal = Refusal::new(Status::BadConfig, c"name, version or instructions: missing or not UTF-8");
     // SAFETY: the caller's contract, here and below.
     let mut block = unsafe { Block::new(memory, len) }
-        .ok_or(Refusal::new(Status::NoMemory, c"the block is null, or not aligned to 8 bytes"))?;
+        .ok_or(Refusal::new(Status::NoMemory, c"the block is null or not aligned to 8 bytes"))?;
     let place = block.part(1, |_| Ok::<_, Refusal>(core::mem::MaybeUninit::<McpServer>::uninit())).map_err(refused)?;
     let slots = block.part(config.requests, |_| Ok::<_, Refusal>(RequestSlot::FREE)).map_err(refused)?;
     let table = unsafe { elements(config.tools, config.tools_len) }
