@@ -10,7 +10,8 @@ if [ $# -ne 2 ] || [ ! -f "$here/$1/Cargo.toml" ]; then
 fi
 if [ ! -e "$2" ]; then
   mkdir -p "$(dirname "$2")"
-  cp -R "$here/$1" "$2"
+  # Boards share their tools by a link.
+  cp -RL "$here/$1" "$2"
   rm -rf "${2:?}/target"
 fi
 clone=$(cd "$here/../.." && pwd)

@@ -75,6 +75,15 @@ if ! command -v arm-none-eabi-gcc >/dev/null; then
     echo "c: left out: no arm-none-eabi-gcc (apt install gcc-arm-none-eabi)" >&2
     exit 0
 fi
+# The C of the examples for Zephyr and ESP-IDF, for their processors, without these two.
+for cpu in cortex-m0 cortex-m3 "cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"; do
+    arm-none-eabi-gcc -mcpu=$cpu -mthumb -Os -std=c11 -ffreestanding -ffunction-sections -fdata-sections -fno-common $warnings -I"$header" \
+        -Itests/c/stubs -c examples/c/zephyr/src/main.c -o "$work/zephyr.o"
+done
+if command -v clang >/dev/null; then
+    clang --target=riscv32 -march=rv32imc -mabi=ilp32 -Os -std=gnu17 -ffreestanding -ffunction-sections -fdata-sections $warnings -I"$header" \
+        -Itests/c/stubs -c examples/c/esp-idf/main/main.c -o "$work/esp-idf.o"
+fi
 . tests/bare_metal/toolchain.sh
 bm_qemu
 library=$(adapters/c/build.sh thumbv7m-none-eabi)

@@ -6,32 +6,74 @@ use mcp_sansio::service::{Call, HandlerResult, Service, tool};
 
 /// A board, as far as the tools need it.
 pub trait Board {
-    /// The voltage of the chip's sensor of temperature, in microvolts; `None` if the converter failed.
-    fn microvolts(&mut self) -> Option<u32>;
+    /// The temperature of the chip in hundredths of a degree Celsius; `None` if the converter failed.
+    fn hundredths(&mut self) -> Option<i32>;
     fn set_led(&mut self, on: bool);
 }
 
+/// The most bytes of a note.
+const NOTE: usize = 64;
+
 /// The state of the handlers.
-pub type State = &'static mut dyn Board;
+pub struct State {
+    board: &'static mut dyn Board,
+    is_led_on: bool,
+    note: [u8; NOTE],
+    len: usize,
+}
+
+impl State {
+    pub const fn new(board: &'static mut dyn Board) -> State {
+        State { board, is_led_on: false, note: [0; NOTE], len: 0 }
+    }
+}
 
 /// Measures the chip's temperature, in degrees Celsius
 #[tool(read_only, open_world = false)]
-fn read_temperature(board: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    let Some(microvolts) = board.microvolts() else { return call.error("The converter failed") };
-    // 27 degrees at 0.706 V, and 1.721 mV less per degree (RP2040 data sheet). In hundredths, to avoid floats.
-    let hundredths = 2700 - (i64::from(microvolts) - 706_000) * 100 / 1721;
-    call.text(&[Decimal::new(hundredths, 2).into(), " degrees Celsius".into()])
+fn read_temperature(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    match state.board.hundredths() {
+        Some(hundredths) => call.text(&[Decimal::new(hundredths.into(), 2).into(), " degrees Celsius".into()]),
+        None => call.error("The converter failed"),
+    }
 }
 
 /// Turns the LED on or off
 #[tool(idempotent, open_world = false)]
-fn set_led(board: &mut State, call: &mut Call<'_>, #[arguments] on: bool) -> HandlerResult {
-    board.set_led(on);
-    call.text(if on { "The LED is on" } else { "The LED is off" })
+fn set_led(state: &mut State, call: &mut Call<'_>, #[arguments] on: bool) -> HandlerResult {
+    state.board.set_led(on);
+    state.is_led_on = on;
+    read_led(state, call)
 }
 
-pub const SERVICE: Service<'static, State> =
-    Service::new("board", env!("CARGO_PKG_VERSION")).tools(&[READ_TEMPERATURE, SET_LED]);
+/// Returns whether the LED is on
+#[tool(read_only, open_world = false)]
+fn read_led(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    call.text(if state.is_led_on { "The LED is on" } else { "The LED is off" })
+}
+
+/// Keeps a note of at most 64 bytes, until the board is switched off
+#[tool(idempotent, open_world = false)]
+fn write_note(state: &mut State, call: &mut Call<'_>, #[arguments] text: &str) -> HandlerResult {
+    let Some(place) = state.note.get_mut(..text.len()) else { return call.error("A note has at most 64 bytes") };
+    place.copy_from_slice(text.as_bytes());
+    state.len = text.len();
+    call.text("Noted")
+}
+
+/// Returns the note
+#[tool(read_only, open_world = false)]
+fn read_note(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let note = state.note.get(..state.len).unwrap_or_default();
+    call.text(core::str::from_utf8(note).unwrap_or_default())
+}
+
+pub const SERVICE: Service<'static, State> = Service::new("board", env!("CARGO_PKG_VERSION")).tools(&[
+    READ_TEMPERATURE,
+    SET_LED,
+    READ_LED,
+    WRITE_NOTE,
+    READ_NOTE,
+]);
 
 #[cfg(test)]
 mod tests {
@@ -50,8 +92,8 @@ mod tests {
     }
 
     impl Board for Simulated {
-        fn microvolts(&mut self) -> Option<u32> {
-            self.led.then_some(688_790)
+        fn hundredths(&mut self) -> Option<i32> {
+            self.led.then_some(3_700)
         }
 
         fn set_led(&mut self, on: bool) {
@@ -62,13 +104,17 @@ mod tests {
     #[test]
     fn tools_in_all_revisions() {
         for revision in Revision::ALL {
-            let board: State = Box::leak(Box::new(Simulated { led: false }));
-            let mut conversation = Conversation::new(const { &SERVICE }, board);
+            let state = State::new(Box::leak(Box::new(Simulated { led: false })));
+            let mut conversation = Conversation::new(const { &SERVICE }, state);
             conversation.open(revision);
             assert!(conversation.call("read_temperature", &()).is_error());
             assert_eq!(conversation.call("set_led", &json!({ "on": true })).text(), "The LED is on");
+            assert_eq!(conversation.call("read_led", &()).text(), "The LED is on");
             assert_eq!(conversation.call("read_temperature", &()).text(), "37.00 degrees Celsius");
             assert!(conversation.call("set_led", &json!({ "on": 1 })).is_error());
+            assert_eq!(conversation.call("write_note", &json!({ "text": "buy \"tea\"" })).text(), "Noted");
+            assert!(conversation.call("write_note", &json!({ "text": "x".repeat(65) })).is_error());
+            assert_eq!(conversation.call("read_note", &()).text(), "buy \"tea\"");
         }
     }
 }

@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use board::{Board, SERVICE};
+use board::{Board, SERVICE, State};
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_futures::select::select;
@@ -10,7 +10,7 @@ use embassy_rp::adc::{Adc, Blocking, Channel, Config};
 use embassy_rp::gpio::{Level, Output};
 use embassy_rp::peripherals::USB;
 use embassy_rp::{bind_interrupts, usb};
-use embassy_usb::class::cdc_acm::{CdcAcmClass, ControlChanged, State};
+use embassy_usb::class::cdc_acm::{self, CdcAcmClass, ControlChanged};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::server::{RequestSlot, Server};
@@ -34,9 +34,11 @@ struct Pico {
 }
 
 impl Board for Pico {
-    fn microvolts(&mut self) -> Option<u32> {
+    fn hundredths(&mut self) -> Option<i32> {
         let raw = self.adc.blocking_read(&mut self.temperature).ok()?;
-        Some((u64::from(raw) * 3_300_000 / 4096) as u32)
+        // 27 degrees at 0.706 V, and 1.721 mV less per degree (RP2040 data sheet). In integers, to avoid floats.
+        let microvolts = i64::from(raw) * 3_300_000 / 4096;
+        Some((2700 - (microvolts - 706_000) * 100 / 1721) as i32)
     }
 
     fn set_led(&mut self, on: bool) {
@@ -48,11 +50,11 @@ impl Board for Pico {
 async fn main(_spawner: Spawner) {
     let p = embassy_rp::init(Default::default());
     static PICO: StaticCell<Pico> = StaticCell::new();
-    let mut board: board::State = PICO.init(Pico {
+    let mut state = State::new(PICO.init(Pico {
         adc: Adc::new_blocking(p.ADC, Config::default()),
         temperature: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR),
         led: Output::new(p.PIN_25, Level::Low),
-    });
+    }));
 
     // For a product use your own ids: https://pid.codes assigns them for free.
     let mut config = embassy_usb::Config::new(0x1209, 0x0001);
@@ -61,7 +63,7 @@ async fn main(_spawner: Spawner) {
     static CONFIG: StaticCell<[u8; 128]> = StaticCell::new();
     static BOS: StaticCell<[u8; 32]> = StaticCell::new();
     static CONTROL: StaticCell<[u8; 64]> = StaticCell::new();
-    static STATE: StaticCell<State> = StaticCell::new();
+    static STATE: StaticCell<cdc_acm::State> = StaticCell::new();
     let mut builder = embassy_usb::Builder::new(
         usb::Driver::new(p.USB, Interrupts),
         config,
@@ -70,7 +72,7 @@ async fn main(_spawner: Spawner) {
         &mut [],
         CONTROL.init([0; 64]),
     );
-    let class = CdcAcmClass::new(&mut builder, STATE.init(State::new()), PACKET as u16);
+    let class = CdcAcmClass::new(&mut builder, STATE.init(cdc_acm::State::new()), PACKET as u16);
     let mut device = builder.build();
 
     let (mut sender, mut receiver, control) = class.split_with_control();
@@ -89,7 +91,7 @@ async fn main(_spawner: Spawner) {
             rx.new_peer();
             tx.new_peer();
             // Ends when the client closes the port, also in the middle of a write that it does not read.
-            select(port_is(&control, false), serve(&mut rx, &mut tx, &SERVICE, &mut board, &mut session)).await;
+            select(port_is(&control, false), serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session)).await;
         }
     };
     join(device.run(), clients).await;

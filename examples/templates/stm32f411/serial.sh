@@ -1,0 +1,1 @@
+../pico/serial.sh

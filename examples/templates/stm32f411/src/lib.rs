@@ -1,0 +1,1 @@
+../../pico/src/lib.rs
