@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21933,
+    "code lines, core": 21940,
     "code lines, http": 11946,
-    "code lines, published": 61003,
-    "public functions": 1992,
+    "code lines, published": 61018,
+    "public functions": 1993,
     "public types": 440,
     "feature entries": 46,
     "cfgs": 508,
-    "tracked files": 2315,
-    "words for users": 24472,
+    "tracked files": 2362,
+    "words for users": 24645,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
