@@ -4,6 +4,7 @@
 //! | module | extension | features |
 //! |---|---|---|
 //! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `tasks-client`, `alloc` |
+//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | `events` |
 //! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client`, `windows` |
 //! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none; `windows` |
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
@@ -18,6 +19,12 @@ extern crate alloc;
 extern crate std;
 
 pub mod apps;
+#[cfg(any(feature = "events", feature = "tasks"))]
+mod date;
+#[cfg(feature = "events")]
+pub mod events;
+#[cfg(any(feature = "events", feature = "tasks"))]
+mod record_out;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;

@@ -91,7 +91,6 @@
 
 #[cfg(feature = "tasks-client")]
 pub mod client;
-mod date;
 #[cfg(feature = "alloc")]
 mod last_state;
 mod legacy;

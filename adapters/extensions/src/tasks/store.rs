@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use mcp_sansio::FullError;
 use mcp_sansio::error::{RpcError, write_error};
 use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
@@ -12,9 +11,10 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputResponse};
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
+use mcp_sansio::sink::{MessageHead, Out, whole};
 
-use crate::tasks::date::iso_8601;
+use crate::date::iso_8601;
+use crate::record_out::RecordOut;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
 use crate::tasks::waiters::{self, WAITER};
 
@@ -772,45 +772,4 @@ fn split(data: &[u8]) -> (&[u8], &[u8]) {
 
 const fn hex(digit: u8) -> u8 {
     if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
-}
-
-/// A sink that appends to the last record, which is at `at`, after its first `from` bytes.
-struct RecordOut<'r, 'm> {
-    records: &'r mut Records<'m>,
-    at: usize,
-    from: usize,
-    len: usize,
-}
-
-impl Sink for RecordOut<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        self.records.extend(self.at, bytes).map_err(|_| FullError::Never)?;
-        self.len += bytes.len();
-        Ok(())
-    }
-
-    fn room(&self) -> usize {
-        self.records.limit().saturating_sub(self.records.used())
-    }
-}
-
-impl Out for RecordOut<'_, '_> {
-    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
-        Ok(())
-    }
-    fn end(&mut self) {}
-    fn mark(&self) -> Mark {
-        Mark::new(self.len)
-    }
-    fn roll_back(&mut self, mark: Mark) {
-        self.len = mark.at();
-        self.records.shorten(self.at, self.from + self.len);
-    }
-    fn hold(&mut self, _: bool) {}
-    fn held(&self) -> bool {
-        false
-    }
-    fn capacity(&self) -> usize {
-        self.room() + self.len
-    }
 }

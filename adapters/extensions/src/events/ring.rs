@@ -1,0 +1,313 @@
+//! The ring of the last occurrences, in lent memory.
+
+use core::fmt;
+
+use mcp_sansio::FullError;
+use mcp_sansio::error::RpcError;
+use mcp_sansio::json::{JsonKind, Object, Raw, write};
+use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
+use mcp_sansio::memory::{FixedText, Store};
+use mcp_sansio::server::Millis;
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
+
+use crate::events::event_type::EventType;
+use crate::record_out::RecordOut;
+
+/// The identifier of the extension.
+pub const ID: &str = "io.modelcontextprotocol/events";
+
+/// The bytes before the `eventId` of an occurrence: the timestamp, and the length of the id.
+const HEAD: usize = 9;
+
+/// The state of a program that has events.
+pub trait HasEvents: Sized + 'static {
+    /// The event types, each name once.
+    const EVENTS: &'static [EventType<Self>];
+
+    /// Returns the events.
+    fn events(&self) -> &Events<'static>;
+
+    /// Returns the events, to change them.
+    fn events_mut(&mut self) -> &mut Events<'static>;
+}
+
+/// A position in the ring as text: a cursor, or the `eventId` of the occurrence at the position.
+pub(crate) type Cursor = FixedText<41>;
+
+/// An occurrence that is to be [emitted](emit).
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct EventOccurrence<'o> {
+    name: &'o str,
+    id: &'o str,
+    timestamp: Option<u64>,
+}
+
+impl<'o> EventOccurrence<'o> {
+    /// Makes an occurrence of the event type with this name.
+    pub const fn new(name: &'o str) -> Self {
+        EventOccurrence { name, id: "", timestamp: None }
+    }
+
+    /// Sets `eventId`, at most 255 bytes: the identifier that the source of the occurrence gave it, by which a client drops
+    /// duplicates. Default: one that is new in this ring.
+    #[doc(alias = "eventId")]
+    pub const fn id(self, id: &'o str) -> Self {
+        EventOccurrence { id, ..self }
+    }
+
+    /// Sets `timestamp`, in milliseconds since the beginning of 1970. Default: now.
+    pub const fn timestamp(self, unix_millis: u64) -> Self {
+        EventOccurrence { timestamp: Some(unix_millis), ..self }
+    }
+}
+
+/// The reason why an occurrence was not emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// No event type has this name.
+    UnknownEvent,
+    /// It is larger than the memory, or its id is longer than 255 bytes.
+    TooLarge,
+    /// The function that writes `data` gave up.
+    NotWritten,
+}
+
+impl fmt::Display for EmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EmitError::UnknownEvent => "no event type has this name",
+            EmitError::TooLarge => "the occurrence is larger than the memory for events",
+            EmitError::NotWritten => "the data was not written",
+        })
+    }
+}
+
+impl core::error::Error for EmitError {}
+
+/// The last occurrences of the events of a program, in memory that it lends.
+#[derive(Debug)]
+pub struct Events<'m> {
+    records: Records<'m>,
+    most: usize,
+    count: usize,
+    /// The position after the last occurrence.
+    next: u64,
+    start: u64,
+    epoch: u64,
+    poll_interval: Millis,
+}
+
+impl<'m> Events<'m> {
+    /// Makes an empty ring for the last `occurrences`, as far as the bytes of `store` suffice: each occurrence takes 19 bytes
+    /// beside `eventId` and `data`. `start` is a number that is another one after each start of the program, such as a random
+    /// one or a count: cursors have it, so that a cursor from before the start is recognized.
+    #[must_use]
+    pub fn new(store: impl Into<Store<'m>>, occurrences: usize, start: u64) -> Self {
+        Events {
+            records: Records::new(store.into()),
+            most: occurrences,
+            count: 0,
+            next: 0,
+            start,
+            epoch: 0,
+            poll_interval: 5_000,
+        }
+    }
+
+    /// Sets the time at which the caller's clock was 0, in milliseconds since the beginning of 1970, for `timestamp`. Default: 0.
+    /// A device without the time of day leaves it.
+    #[must_use]
+    pub const fn epoch(mut self, unix_millis: u64) -> Self {
+        self.epoch = unix_millis;
+        self
+    }
+
+    /// Sets `nextPollMs`: the time between two polls of a client, in milliseconds. Default: 5000. A program may change it at
+    /// any time.
+    #[doc(alias = "nextPollMs")]
+    pub const fn set_poll_interval(&mut self, millis: Millis) {
+        self.poll_interval = millis;
+    }
+
+    /// Returns the number of occurrences that are in the ring.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) const fn poll_interval(&self) -> Millis {
+        self.poll_interval
+    }
+
+    /// Returns the time of day, in milliseconds since the beginning of 1970.
+    pub(crate) const fn unix_millis(&self, now: Millis) -> u64 {
+        self.epoch.saturating_add(now)
+    }
+
+    /// Returns the position after the last occurrence.
+    pub(crate) const fn end(&self) -> u64 {
+        self.next
+    }
+
+    const fn oldest(&self) -> u64 {
+        self.next.saturating_sub(self.count as u64)
+    }
+
+    /// Returns a position as text.
+    pub(crate) fn cursor(&self, position: u64) -> Cursor {
+        let mut cursor = Cursor::EMPTY;
+        cursor.push(write::digits(self.start, &mut [0; 20]));
+        cursor.push(b".");
+        cursor.push(write::digits(position, &mut [0; 20]));
+        cursor
+    }
+
+    /// Returns the position of a cursor, and whether it is later than the cursor says. Without a cursor, the end. Any text that
+    /// is no cursor of this ring was one of another ring: the oldest occurrence.
+    pub(crate) fn position(&self, cursor: Option<Raw<'_>>) -> Result<(u64, bool), RpcError<'static>> {
+        let Some(cursor) = cursor.filter(|cursor| cursor.kind() != JsonKind::Null) else {
+            return Ok((self.next, false));
+        };
+        let text = cursor.text().ok_or(RpcError::invalid_params("Invalid params: cursor is not a string"))?;
+        let parts = text.plain().and_then(|text| text.split_once('.'));
+        let own = parts.filter(|(start, _)| start.parse() == Ok(self.start));
+        let position = own.and_then(|(_, position)| position.parse().ok());
+        let position = position.filter(|position| (self.oldest()..=self.next).contains(position));
+        Ok(position.map_or((self.oldest(), true), |position| (position, false)))
+    }
+
+    /// Returns the occurrences of an event type from a position on, oldest first.
+    pub(crate) fn stored(&self, event: u32, from: u64) -> impl Iterator<Item = Stored<'_>> {
+        let of_event = (self.oldest()..).zip(self.records.iter());
+        of_event
+            .filter(move |(position, record)| *position >= from && record.owner == event)
+            .filter_map(|(position, record)| Stored::of(position, &record))
+    }
+
+    fn push(
+        &mut self,
+        event: u32,
+        occurrence: &EventOccurrence<'_>,
+        now: Millis,
+        data: &mut dyn FnMut(&mut Object<'_, '_>),
+    ) -> Result<(), EmitError> {
+        let id_len = u8::try_from(occurrence.id.len()).map_err(|_| EmitError::TooLarge)?;
+        let mut write = |out: &mut dyn Out| {
+            whole(out, MessageHead::Result, |out| {
+                let mut object = Object::open(out);
+                data(&mut object);
+                object.close()
+            })
+        };
+        // Writes it twice, so that no more occurrences are dropped than it needs.
+        let mut size = Measure(0);
+        write(&mut size).map_err(|_| EmitError::NotWritten)?;
+        self.make_room(OVERHEAD + HEAD + occurrence.id.len() + size.0)?;
+        let timestamp = occurrence.timestamp.unwrap_or(self.unix_millis(now)).to_le_bytes();
+        let from = self.records.used();
+        let head = [&timestamp[..], &[id_len], occurrence.id.as_bytes()];
+        self.records.push(event, 0, 0, &head).map_err(|_| EmitError::TooLarge)?;
+        let mut out = RecordOut { records: &mut self.records, at: from, from: HEAD + occurrence.id.len(), len: 0 };
+        if write(&mut out).is_err() {
+            self.records.drop_last(from);
+            return Err(EmitError::NotWritten);
+        }
+        (self.count, self.next) = (self.count + 1, self.next + 1);
+        Ok(())
+    }
+
+    /// Drops the oldest occurrences until there is room for one more with `size` bytes.
+    fn make_room(&mut self, size: usize) -> Result<(), EmitError> {
+        if size > self.records.limit() || self.most == 0 {
+            return Err(EmitError::TooLarge);
+        }
+        let (mut used, mut dropped) = (self.records.used(), 0);
+        for record in self.records.iter() {
+            if used + size <= self.records.limit() && self.count - dropped < self.most {
+                break;
+            }
+            (used, dropped) = (used - record.size(), dropped + 1);
+        }
+        let mut left = dropped;
+        self.records.remove(|_| {
+            let drops = left > 0;
+            left -= usize::from(drops);
+            drops
+        });
+        self.count -= dropped;
+        Ok(())
+    }
+}
+
+/// An occurrence of the ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'r> {
+    pub(crate) position: u64,
+    /// In milliseconds since the beginning of 1970.
+    pub(crate) timestamp: u64,
+    /// Empty if the program gave none.
+    pub(crate) id: &'r str,
+    pub(crate) data: Raw<'r>,
+}
+
+impl<'r> Stored<'r> {
+    fn of(position: u64, record: &Record<'r>) -> Option<Self> {
+        let (timestamp, rest) = record.data.split_first_chunk()?;
+        let (len, rest) = rest.split_first()?;
+        let (id, data) = rest.split_at_checked(usize::from(*len))?;
+        let (id, data) = (core::str::from_utf8(id).ok()?, Raw::parse(data).ok()?);
+        Some(Stored { position, timestamp: u64::from_le_bytes(*timestamp), id, data })
+    }
+}
+
+/// Emits an occurrence: subscriptions to its event type get it, as far as it [matches](EventType::matches) them. `data` writes the
+/// members of `data`; it runs twice, and must write the same both times. The oldest occurrences are dropped if there is no room.
+///
+/// # Errors
+/// [`EmitError`]; then nothing was emitted.
+pub fn emit<S: HasEvents>(
+    state: &mut S,
+    occurrence: &EventOccurrence<'_>,
+    now: Millis,
+    data: &mut dyn FnMut(&mut Object<'_, '_>),
+) -> Result<(), EmitError> {
+    let event = S::EVENTS.iter().zip(0..).find(|(event, _)| event.name == occurrence.name);
+    let (_, number) = event.ok_or(EmitError::UnknownEvent)?;
+    state.events_mut().push(number, occurrence, now, data)
+}
+
+/// A sink that counts.
+struct Measure(usize);
+
+impl Sink for Measure {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        self.0 += bytes.len();
+        Ok(())
+    }
+
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+}
+
+impl Out for Measure {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
+        Ok(())
+    }
+    fn end(&mut self) {}
+    fn mark(&self) -> Mark {
+        Mark::new(self.0)
+    }
+    fn roll_back(&mut self, mark: Mark) {
+        self.0 = mark.at();
+    }
+    fn hold(&mut self, _: bool) {}
+    fn held(&self) -> bool {
+        false
+    }
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+}
