@@ -32,6 +32,7 @@ Commands (without one: an overview)
   tasks get|cancel ID...   show tasks, or ask the server to cancel them; without more:
                            the tasks of a server that has a list (2025-11-25)
   tasks follow ID          wait for the result of a task, as call does
+  events [NAME [ARGS]]     event types; with a NAME, print what happens, until Ctrl-C
   complete REF NAME [TEXT] [ARGS]
                            complete the argument NAME of a prompt, or of a template
                            (a URI with {braces}): its values that begin with TEXT
@@ -61,14 +62,14 @@ objects and arrays: due.date=2026-01-02 list.0=4
 
 Options
   --from HOST              take the server NAME from the file of a host of install
-  --json                   print results as JSON: one document; of watch and trace,
-                           a line for each event
+  --json                   print results as JSON: one document; of watch, trace and
+                           events NAME, a line for each event
   --revision DATE          speak this revision: 2024-11-05, 2025-03-26, 2025-06-18,
                            2025-11-25, 2026-07-28 (default: the best that both speak)
   --timeout SECONDS        how long an answer may take (default: 60); progress begins
                            the time again
-  --total SECONDS          how long everything together may take; of watch: how long
-                           to watch
+  --total SECONDS          how long everything together may take; of watch and
+                           events: how long to watch
   --header 'NAME: VALUE'   send with each request over HTTP; may be repeated
   --no-browser             only print the URL of a login; without it, the program that
                            BROWSER names opens it, or the system's browser
@@ -122,6 +123,7 @@ pub(crate) enum Command {
     Prompts,
     Skills,
     Skill { name: String },
+    Events { name: Option<String>, args: Vec<String> },
     Tasks { action: Option<Action>, ids: Vec<String> },
     Call { name: String, args: Vec<String> },
     Read { uri: String },
@@ -137,7 +139,7 @@ pub(crate) enum Command {
     Logout,
 }
 
-pub(crate) const COMMANDS: [&str; 21] = [
+pub(crate) const COMMANDS: [&str; 22] = [
     "tools",
     "resources",
     "prompts",
@@ -147,6 +149,7 @@ pub(crate) const COMMANDS: [&str; 21] = [
     "read",
     "prompt",
     "skill",
+    "events",
     "complete",
     "watch",
     "ping",
@@ -412,6 +415,7 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         "prompts" => Command::Prompts,
         "skills" => Command::Skills,
         "skill" => Command::Skill { name: need("the name of a skill, or its URI")? },
+        "events" => Command::Events { name: words.next(), args: words.by_ref().collect() },
         "tasks" => tasks(&mut words)?,
         "call" => Command::Call { name: need("the name of a tool")?, args: words.by_ref().collect() },
         "read" => Command::Read { uri: need("the URI of a resource")? },
@@ -524,6 +528,7 @@ mod tests {
             Command::Complete { reference: "p".into(), name: "a".into(), value: "x".into(), args: vec!["k=v".into()] }
         );
         assert_eq!(command("watch a:b c:d -- s").0, Command::Watch { uris: vec!["a:b".into(), "c:d".into()] });
+        assert_eq!(command("events -- s").0, Command::Events { name: None, args: vec![] });
         assert_eq!(command("tasks -- s").0, Command::Tasks { action: None, ids: vec![] });
         let cancel = Command::Tasks { action: Some(Action::Cancel), ids: vec!["a".into(), "b".into()] };
         assert_eq!(command("tasks cancel a b -- s").0, cancel);

@@ -104,7 +104,7 @@ fn list_request(key: &str) -> Request<'static> {
     }
 }
 
-fn items<'a>(pages: &'a [OwnedResult], key: &str) -> Vec<Raw<'a>> {
+pub(crate) fn items<'a>(pages: &'a [OwnedResult], key: &str) -> Vec<Raw<'a>> {
     pages.iter().filter_map(|page| page.raw().get(key)).flat_map(|items| items.items()).collect()
 }
 
@@ -138,6 +138,7 @@ impl Run<'_, '_> {
             Command::Skill { name } => self.skill(name),
             Command::Tasks { action: None, .. } => self.list_tasks(),
             Command::Tasks { action: Some(action), ids } => self.tasks(*action, ids),
+            Command::Events { name, args } => self.events(name.as_deref(), args),
             Command::Call { name, args } => self.call(name, args),
             Command::Read { uri } => self.read(uri),
             Command::Prompt { name, args } => self.prompt(name, args),
@@ -272,7 +273,7 @@ impl Run<'_, '_> {
         if refused.is_empty() { Ok(()) } else { Err(Trouble::RefusedLists) }
     }
 
-    fn print_lists(&self, lists: &[(&str, &[OwnedResult])]) -> Done {
+    pub(crate) fn print_lists(&self, lists: &[(&str, &[OwnedResult])]) -> Done {
         let mut json = Members::default();
         for (key, pages) in lists {
             json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
@@ -284,7 +285,7 @@ impl Run<'_, '_> {
         let pages = self.list("tools", ServerCapability::Tools)?;
         let all = items(&pages, "tools");
         if let Some(name) = name {
-            let tool = named(&all, name)?;
+            let tool = named(&all, "tool", name)?;
             if self.options.json {
                 return self.print_json(&compact(tool));
             }
@@ -345,7 +346,7 @@ impl Run<'_, '_> {
         let mut pages = Vec::new();
         let json = if are_pairs(&args) {
             pages = self.list("tools", ServerCapability::Tools)?;
-            let tool = named(&items(&pages, "tools"), name)?;
+            let tool = named(&items(&pages, "tools"), "tool", name)?;
             let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
             let json = build(&args, Some(&schema)).map_err(Trouble::Usage)?;
             self.note_odd(&schema, &json);
@@ -368,7 +369,7 @@ impl Run<'_, '_> {
             // The answer is shown already: a server that does not list its tools in time has no further part in it.
             pages = self.session.list(Request::list_tools().timeout(LIST_AFTER)).unwrap_or_default();
         }
-        if let Ok(tool) = named(&items(&pages, "tools"), name) {
+        if let Ok(tool) = named(&items(&pages, "tools"), "tool", name) {
             self.note_output(tool, answer.raw());
         }
         shown
@@ -618,14 +619,14 @@ pub(crate) fn error_json(method: &str, error: &ServerError) -> String {
 }
 
 /// Finds the item of that name. The error lists the names that exist.
-fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
+pub(crate) fn named<'a>(items: &[Raw<'a>], what: &str, name: &str) -> Result<Raw<'a>, Trouble> {
     let is = |item: &&Raw<'a>| item.get("name").and_then(|found| found.text()).is_some_and(|found| found.eq_str(name));
     items.iter().find(is).copied().ok_or_else(|| {
         let names: Vec<String> =
             items.iter().filter_map(|item| Some(crate::text::one_line(item.get("name")?.text()?))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Trouble::Usage(format!(
-            "there is no tool {name:?}{}; {}",
+            "there is no {what} {name:?}{}; {}",
             meant(name, &names),
             listed("there are", "there are none", &names)
         ))
@@ -633,7 +634,7 @@ fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
 }
 
 /// Replaces the argument `-` with the text from stdin.
-fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
+pub(crate) fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
     if args != ["-"] {
         return Ok(args.to_vec());
     }

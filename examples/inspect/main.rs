@@ -6,6 +6,7 @@ mod ask;
 mod commands;
 mod completions;
 mod edit;
+mod events;
 mod host;
 mod hosts;
 mod install;

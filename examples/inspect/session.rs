@@ -19,11 +19,13 @@ use mcp_sansio_blocking::client::{
     Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, OwnedResult, PageLimits, Stderr,
     Trace, Transport, TransportState,
 };
+use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
 use mcp_sansio_extensions::tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 use mcp_sansio_host::PageCursor;
 
 use crate::args::{Options, Target};
 use crate::ask::{Asker, Console, Said};
+use crate::commands::Trouble;
 use crate::host::{Host, Waiting};
 use crate::live::Live;
 use crate::login;
@@ -257,6 +259,28 @@ impl<'m> Session<'m> {
                 }
             }
         }
+    }
+
+    /// Hands each event to `tell`, until stdout is closed, the time is over, or Ctrl-C.
+    pub(crate) fn follow_events(
+        &mut self,
+        mut follower: EventFollower,
+        mut tell: impl FnMut(FollowedEvent) -> io::Result<()>,
+    ) -> Result<(), Trouble> {
+        while !self.around.stop.is_set() && !is_unread() {
+            let event = self.client.next_event(&mut follower, SLICE);
+            match event {
+                done if is_interrupt(&done) => return Ok(()),
+                Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
+                Err(error) => {
+                    self.refused = "events/poll".into();
+                    return Err(error.into());
+                }
+                Ok(event) => event.map_or(Ok(()), &mut tell)?,
+            }
+            self.ask_waiting()?;
+        }
+        Ok(())
     }
 
     fn cancel(&mut self, task: &mut TaskFollower) {

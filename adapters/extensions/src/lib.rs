@@ -4,7 +4,7 @@
 //! | module | extension | features |
 //! |---|---|---|
 //! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `tasks-client`, `alloc` |
-//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | `events` |
+//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | `events`, `events-client` |
 //! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client`, `windows` |
 //! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none; `windows` |
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
@@ -28,6 +28,8 @@ mod record_out;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;
+#[cfg(any(feature = "events-client", feature = "tasks-client"))]
+mod written;
 
 /// The programs of the README are tests too.
 #[cfg(all(doctest, feature = "skills-client", feature = "tasks"))]

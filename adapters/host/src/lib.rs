@@ -95,7 +95,7 @@ pub use {
         StopSignal, signal_group,
     },
     outcomes::{OutcomeHandler, Outcomes},
-    tasks::{FollowedTasks, take_task_outcome},
+    tasks::{FollowedTasks, may_pass, take_task_outcome},
 };
 
 /// The program of the README is a test too.

@@ -34,7 +34,8 @@ pub fn take_task_outcome(
 }
 
 /// Returns whether the next request may have more luck.
-const fn may_pass(error: &ClientError) -> bool {
+#[must_use]
+pub const fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Lost { why, .. } => matches!(
             why,

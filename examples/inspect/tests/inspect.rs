@@ -1,6 +1,8 @@
 //! Runs the program as users and scripts do, against the examples `calc` and `sysmon` and against servers scripted
 //! here.
 
+#[path = "parts/events.rs"]
+mod events;
 #[path = "parts/product.rs"]
 mod product;
 #[path = "../../../tests/remote/programs.rs"]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const ROLES: [&str; 5] = ["server", "client", "both", "host", "authorization server"];
 const STRENGTHS: [&str; 4] = ["MUST", "SHOULD", "SHALL", "REQUIRED"];
 /// The side of a test, by the first of these parts that its path has. All others are of the server's side.
-const SIDES: [(&str, &str); 13] = [
+const SIDES: [(&str, &str); 14] = [
     ("/both/", "both"),
     ("/http_remote.rs", "both"),
     ("src/trace_context.rs", "both"),
@@ -17,6 +17,7 @@ const SIDES: [(&str, &str); 13] = [
     ("/resource_server.rs", "server"),
     ("/client", "client"),
     ("/tasks_client.rs", "client"),
+    ("/events_client.rs", "client"),
     ("/auth/", "client"),
     ("/host/", "client"),
     ("/inspect/", "client"),

@@ -29,6 +29,7 @@
 //! server that does not read does not block.
 
 mod child;
+mod events;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_exit_watch.rs")]
 mod exit_watch;
 #[cfg(all(feature = "http", unix))]

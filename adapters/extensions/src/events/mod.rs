@@ -51,7 +51,11 @@
 //!
 //! Occurrences are for all callers that may subscribe: [`EventType::check`] refuses subscriptions, [`EventType::matches`]
 //! picks their occurrences, and [`EventType::transform`] changes what they show.
+//!
+//! Clients follow events with the module `client` (feature `events-client`).
 
+#[cfg(feature = "events-client")]
+pub mod client;
 mod event_type;
 mod methods;
 mod ring;

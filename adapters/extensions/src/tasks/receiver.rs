@@ -75,12 +75,12 @@ use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RespondError, RpcError};
 use mcp_sansio::sink::{MessageHead, whole};
 
-use crate::tasks::client::handle::written;
 use crate::tasks::legacy::{self, PAGE};
 use crate::tasks::machine::TaskStatus;
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED};
 use crate::tasks::store::{self, Owner, TOO_LARGE, TaskError, TaskOptions, TaskToken, Tasks, UNKNOWN};
 use crate::tasks::waiters::WAITERS_MAX;
+use crate::written::written;
 
 /// The outcome of a request of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

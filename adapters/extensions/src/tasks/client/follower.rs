@@ -14,9 +14,10 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio::trace_context::TraceContext;
 
-use super::handle::{TaskHandle, written};
+use super::handle::TaskHandle;
 use super::task::DetailedTask;
 use crate::tasks::machine::TaskStatus;
+use crate::written::written;
 
 /// The time between two polls of a task whose server suggests none, in milliseconds.
 const UNSUGGESTED: Millis = 1_000;

@@ -5,27 +5,17 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use mcp_sansio::FullError;
 use mcp_sansio::client::views::{View, ViewError};
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{LineSink, MessageHead, Writer, whole};
+use mcp_sansio::sink::Writer;
 
 use super::task::DetailedTask;
+use crate::written::written;
 
 /// The revision of a handle that is kept, if it is not the latest.
 const LEGACY: &str = "2025-11-25";
-
-/// Writes JSON into memory.
-pub(crate) fn written(write: impl FnOnce(&mut Writer<'_>)) -> Result<Vec<u8>, FullError> {
-    let mut out = LineSink::new(Vec::new());
-    whole(&mut out, MessageHead::Result, write)?;
-    let mut bytes = out.into_inner();
-    // The sink ends each message with a newline.
-    bytes.truncate(bytes.trim_ascii_end().len());
-    Ok(bytes)
-}
 
 /// A task to come back to: its id, what the server said about its times, and the keys of the questions that are answered.
 ///

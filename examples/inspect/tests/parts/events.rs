@@ -1,0 +1,47 @@
+//! The command `events`.
+
+use super::{assert_harmless, made_up};
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/events":{}}},"serverInfo":{"name":"door","version":"1"},"ttlMs":0,"cacheScope":"private"}}"#;
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","events":[{"name":"bell.rung","description":"Somebody rings","delivery":["poll"],"inputSchema":{"type":"object","properties":{"door":{"type":"integer"}}},"payloadSchema":{"type":"object"}}]}}"#;
+
+fn polled(id: u8, members: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete",{members}}}}}"#)
+}
+
+#[test]
+fn event_types() {
+    let (code, out, err) = made_up(&[HELLO, LIST], &["events"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "bell.rung\n  Somebody rings\n  door  integer\n", ""));
+    let (code, out, _) = made_up(&[HELLO, LIST], &["--json", "events"]);
+    assert!(code == 0 && out.starts_with(r#"{"events":[{"name":"bell.rung","#), "{out}");
+    let plain = HELLO.replace("io.modelcontextprotocol/events", "com.example/other");
+    let (code, out, _) = made_up(&[&plain], &["events"]);
+    assert_eq!((code, out.as_str()), (0, "The server has no events.\n"));
+    let (code, _, err) = made_up(&[HELLO, LIST], &["events", "bell.rang"]);
+    assert!(code == 2 && err.contains("there is no event \"bell.rang\" (did you mean \"bell.rung\"?)"), "{err}");
+}
+
+#[test]
+fn occurrences_as_they_come() {
+    let event = r#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"who":"\u001b[2J"}}"#;
+    let answers = [
+        HELLO,
+        LIST,
+        &polled(3, r#""events":[],"cursor":"a","hasMore":true"#),
+        &polled(4, &format!(r#""events":[{event},{event}],"cursor":"b","truncated":true,"hasMore":true"#)),
+        r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32024,"message":"Forbidden"}}"#,
+    ];
+    let (code, out, err) = made_up(&answers, &["events", "bell.rung", "door=2"]);
+    assert_eq!((code, out.as_str()), (4, "2026-07-28T09:30:00Z  {\"who\":\"\\u001b[2J\"}\n"));
+    assert!(err.contains("There is a gap") && err.contains("-32024"), "{err}");
+    assert_harmless(&out);
+    let (code, out, _) = made_up(&answers, &["--json", "events", "bell.rung"]);
+    let (event, error) = out.split_once('\n').unwrap();
+    assert_eq!(
+        event,
+        r#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"who":"\u001b[2J"}}"#
+    );
+    assert!(code == 4 && error.contains("-32024"), "{error}");
+}
