@@ -281,6 +281,20 @@ pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) {
     array(out, served.of(Era::Modern), |out, revision| out.string(revision.date()))
 }
 
+#[cfg(feature = "extensions")]
+impl RpcError<'_> {
+    /// Writes it as an object with `code`, `message` and `data`, for notifications of extensions that have an error.
+    pub fn write(&self, out: &mut Writer<'_>) {
+        let mut error = Object::open(out);
+        error.key("code").signed(self.code.into());
+        error.text("message", self.message);
+        if !matches!(self.data, Data::None) {
+            self.data.write(error.key("data"));
+        }
+        error.close()
+    }
+}
+
 /// Writes an error response that refuses a message, as the body of an HTTP error: with the `id` of the request
 /// if it is known.
 ///

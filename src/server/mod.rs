@@ -22,7 +22,7 @@ mod request;
 mod seal;
 pub(crate) mod server_info;
 mod streamed_reply;
-mod subscriptions;
+pub(crate) mod subscriptions;
 #[cfg(feature = "extensions")]
 pub(crate) mod topics;
 #[cfg(not(feature = "extensions"))]

@@ -541,7 +541,7 @@ fn split<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
     record.data.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) {
+pub(crate) fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) {
     let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID).put(id);
     object.close()
@@ -577,7 +577,7 @@ fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) {
 
 /// Writes the result of a listen that the server ends. The cancellation follows as a message of its own: some clients
 /// take a cancellation that comes first for a loss, and a small sink takes one after the other.
-fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> Result<(), FullError> {
+pub(crate) fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> Result<(), FullError> {
     let write = |out: &mut Writer<'_>, signs: bool| {
         begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":");
         let mut object = Object::open(out);

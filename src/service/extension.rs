@@ -50,6 +50,7 @@
 //! | requests of it that wait | [`RequestContext::suspend`], [`RequestToken::to_bits`](crate::server::RequestToken::to_bits) |
 //! | members of an entry of `tools/list` | [`Tool::entry`](super::Tool::entry) |
 //! | calls of tools that it refuses | [`Extension::check_calls`] |
+//! | requests of it that stay open, with notifications | [`RequestContext::notify`], [`RequestContext::end_notifications`], [`RequestContext::later`] |
 //! | its notifications, and the filter that selects them | [`Topic`], [`ServerChange::Topic`](crate::server::ServerChange::Topic) |
 //!
 //! A client needs no tables: [`ClientInfo::extensions`](crate::client::ClientInfo::extensions) declares,
@@ -67,13 +68,14 @@ use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
 use crate::json::{JsonKind, Raw, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
 use crate::revision::{Revision, Revisions};
-use crate::rpc::begin;
+use crate::rpc::{begin, begin_notification};
 use crate::search::same;
+use crate::server::subscriptions::{write_listen_result, write_subscription_id};
 use crate::server::topics::{ListenTopics, TopicNews};
 use crate::server::{
     Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, respond_failure,
 };
-use crate::sink::{MessageHead, Out, whole};
+use crate::sink::{FullError, MessageHead, Out, whole};
 
 /// An extension of the protocol that a server offers. See the [module](crate::service::extension) for its parts.
 #[must_use]
@@ -584,6 +586,35 @@ impl<'a> RequestContext<'a> {
             members(&mut result);
             end_result(result, about, slot, extra)
         })?;
+        self.settle(Settled::Answered)
+    }
+
+    /// Sends a notification that belongs to this request, for methods whose answer is
+    /// [put off](RequestContext::later) while notifications come: `members` writes the members of its params. The id of the request is
+    /// added, as `io.modelcontextprotocol/subscriptionId` in their `_meta`. It works in late answers too, which may put the answer off
+    /// again.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: call again when there is room. [`FullError::Never`]: it is larger than the sink.
+    pub fn notify(&mut self, method: &str, members: &mut dyn FnMut(&mut Object<'_, '_>)) -> Result<(), FullError> {
+        let slot = &*self.slot;
+        whole(self.out, MessageHead::Notification, |out| {
+            begin_notification(out, method, ",\"params\":");
+            let mut params = Object::open(out);
+            members(&mut params);
+            write_subscription_id(params.key("_meta"), slot.id.as_bytes());
+            params.finish().put(b"}")
+        })
+    }
+
+    /// Answers a request with [notifications](RequestContext::notify): with an empty result that has its id in `_meta`, as the end of
+    /// a `subscriptions/listen`.
+    ///
+    /// # Errors
+    /// The handler has answered already, or the result does not fit.
+    pub fn end_notifications(&mut self) -> HandlerResult {
+        self.unsettled()?;
+        write_listen_result(self.out, self.about, self.slot.id.as_bytes())?;
         self.settle(Settled::Answered)
     }
 

@@ -25,7 +25,7 @@
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
-//! - `take_task_outcome`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
+//! - `take_task_outcome`, `may_pass`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]

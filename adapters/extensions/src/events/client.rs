@@ -146,9 +146,10 @@ impl EventFollower {
         EventFollower { arguments: Some(OwnedRaw::new(arguments)), ..self }
     }
 
-    /// Sets the [cursor](EventFollower::cursor) from which it goes on; `None`: from now on. Default: `None`.
+    /// Sets the [cursor](EventFollower::cursor) from which it goes on; `None` or an empty text: from now on. Default: `None`.
     #[must_use]
     pub fn cursor_from(self, cursor: Option<String>) -> Self {
+        let cursor = cursor.filter(|cursor| !cursor.is_empty());
         EventFollower { next_cursor: cursor.clone(), cursor, ..self }
     }
 

@@ -70,7 +70,7 @@ impl<S> EventType<S> {
 
     /// Sets `inputSchema`, the JSON Schema of the arguments. Default: any object. Arguments are not compared with it: that is
     /// done by [`check`](EventType::check). A derived one is the constant `SCHEMA` of
-    /// [`Arguments`](mcp_sansio::service::schema::Arguments).
+    /// `mcp_sansio::service::schema::Arguments`.
     ///
     /// # Panics
     /// In a constant: it does not compile. If it is not a JSON Schema.
@@ -96,7 +96,7 @@ impl<S> EventType<S> {
         EventType { meta: Some(object), ..self }
     }
 
-    /// Sets the function that checks a subscription, at each `events/poll`: return
+    /// Sets the function that checks a subscription, at each `events/poll`, and for a stream each time when it is delivered: return
     /// [`RpcError::invalid_params`] for arguments that do not match the schema, and [`FORBIDDEN`] or [`NOT_FOUND`] for what the
     /// caller may not hear of. Default: all may subscribe, with any object as arguments.
     pub const fn check(self, check: fn(&S, &EventSubscription<'_>) -> Result<(), RpcError<'static>>) -> Self {

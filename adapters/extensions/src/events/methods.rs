@@ -2,13 +2,15 @@
 
 use core::marker::PhantomData;
 
+use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResult};
 
 use crate::date::iso_8601;
 use crate::events::event_type::{EventSubscription, EventType, FORBIDDEN, NOT_FOUND};
-use crate::events::ring::{HasEvents, ID, Stored};
+use crate::events::ring::{Events, HasEvents, ID, Stored};
+use crate::events::streams::StreamSlot;
 
 /// The most occurrences in the result of a poll.
 const BATCH: usize = 100;
@@ -22,8 +24,8 @@ const fn unsupported(data: &'static str) -> RpcError<'static> {
     RpcError::new(-32026, "Unsupported").with_data(Raw::constant(data))
 }
 
-/// Returns the extension: `events/list` and `events/poll`. `events/stream`, `events/subscribe` and `events/unsubscribe` answer with
-/// the errors of a server without these modes of delivery.
+/// Returns the extension: `events/list` and `events/poll`, and with [`STREAMS`](HasEvents::STREAMS) `events/stream`. `events/subscribe`
+/// and `events/unsubscribe` answer with the errors of a server without webhooks.
 pub const fn extension<S: HasEvents>() -> Extension<S> {
     Extension::new(ID).methods(Tables::<S>::METHODS)
 }
@@ -36,7 +38,7 @@ impl<S: HasEvents> Tables<S> {
     const METHODS: &'static [ExtensionMethod<S>] = &[
         ExtensionMethod::new("events/list", list).open().reserve(usize::MAX),
         ExtensionMethod::new("events/poll", poll).open().reserve(usize::MAX),
-        ExtensionMethod::new("events/stream", stream).open(),
+        ExtensionMethod::new("events/stream", if S::STREAMS { stream } else { no_stream }).open().reserve(usize::MAX),
         ExtensionMethod::new("events/subscribe", |state, request| webhook(state, request, NO_WEBHOOK)).open(),
         ExtensionMethod::new("events/unsubscribe", |state, request| webhook(state, request, NO_SUBSCRIPTION)).open(),
     ];
@@ -69,7 +71,7 @@ fn write_page<S: HasEvents>(from: usize, most: usize, result: &mut Object<'_, '_
         let mut entry = Object::open(out);
         entry.text("name", event.name);
         entry.text("description", event.description);
-        entry.fixed("delivery", r#"["poll"]"#);
+        entry.fixed("delivery", if S::STREAMS { r#"["push","poll"]"# } else { r#"["poll"]"# });
         entry.fixed("inputSchema", event.input);
         entry.fixed("payloadSchema", event.payload);
         entry.raw_if("_meta", event.meta);
@@ -157,6 +159,47 @@ impl<'h, S: HasEvents> Hearing<'h, S> {
     }
 }
 
+impl<S: HasEvents> Hearing<'_, S> {
+    /// Sends what a stream has not sent yet, and a heartbeat if there was nothing for long.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: there is more, when there is room.
+    fn tell(&self, stream: &mut StreamSlot, request: &mut CustomRequest<'_>) -> Result<(), FullError> {
+        let (events, now) = (self.state.events(), request.now());
+        let beat = now.saturating_add(events.heartbeat());
+        if stream.beat == 0 {
+            // `notifications/events/active` was the first sign of life.
+            stream.beat = beat;
+        }
+        if stream.position < events.oldest() {
+            active(events, request, events.oldest(), true)?;
+            stream.position = events.oldest();
+        }
+        while let Some(stored) = self.heard(stream.position).next() {
+            let after = stored.position + 1;
+            let sent = request.notify("notifications/events/event", &mut |params| {
+                self.write_occurrence(&stored, params);
+                params.text("cursor", events.cursor(after).as_str());
+            });
+            match sent {
+                // One that never fits is skipped.
+                Err(FullError::Never) => active(events, request, after, true)?,
+                sent => sent?,
+            }
+            (stream.position, stream.beat) = (after, beat);
+        }
+        // What comes from now on is new, whatever its source says about its time.
+        (stream.position, stream.not_before) = (events.end(), 0);
+        if now >= stream.beat {
+            request.notify("notifications/events/heartbeat", &mut |params| {
+                params.text("cursor", events.cursor(events.end()).as_str());
+            })?;
+            stream.beat = beat;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the event type that a request names, and its number.
 fn named<S: HasEvents>(request: &CustomRequest<'_>) -> Result<(&'static EventType<S>, u32), RpcError<'static>> {
     let name = request.params().and_then(|params| params.get("name")?.text());
@@ -189,9 +232,65 @@ fn poll<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> Handler
     }
 }
 
-fn stream<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+fn no_stream<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     named::<S>(request)?;
     Err(NO_PUSH.into())
+}
+
+/// `events/stream`: opens a stream, which [`deliver`] goes on with.
+fn stream<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    let (hearing, position, truncated) = Hearing::of(&*state, request)?;
+    let slot = StreamSlot::new(request.token(), hearing.number, position, hearing.not_before);
+    let arguments = request.params().and_then(|params| params.get("arguments")).unwrap_or(Raw::constant("{}"));
+    let events = state.events_mut();
+    events.streams.open(slot, arguments, request.principal())?;
+    let done = active(events, request, position, truncated).map_err(Into::into).and_then(|()| request.later().1);
+    if done.is_err() {
+        events.end_stream(request.token());
+    }
+    done
+}
+
+/// Confirms a stream, or reports a gap.
+fn active(
+    events: &Events<'_>,
+    request: &mut CustomRequest<'_>,
+    position: u64,
+    truncated: bool,
+) -> Result<(), FullError> {
+    request.notify("notifications/events/active", &mut |params| {
+        params.text("cursor", events.cursor(position).as_str());
+        params.boolean("truncated", truncated);
+    })
+}
+
+/// Sends the notifications of a stream that are due, and puts the answer off again: for the method `answer` of a connection, with the
+/// token of [`Events::next_stream`]. A stream that [`EventType::check`] refuses now is ended with `notifications/events/terminated`.
+///
+/// # Errors
+/// The handler has answered already, or the last message does not fit.
+pub fn deliver<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    let token = request.token();
+    let Some((mut stream, arguments, principal)) = state.events().streams.find(token) else {
+        return request.end_notifications();
+    };
+    let Some(event) = S::EVENTS.get(stream.event as usize) else { return request.end_notifications() };
+    let subscription = EventSubscription { arguments, principal };
+    let hearing = Hearing { state: &*state, event, number: stream.event, subscription, not_before: stream.not_before };
+    let told = match (event.check)(state, &hearing.subscription) {
+        Ok(()) => hearing.tell(&mut stream, request),
+        Err(refusal) => {
+            let terminated =
+                request.notify("notifications/events/terminated", &mut |params| refusal.write(params.key("error")));
+            if terminated != Err(FullError::Now) {
+                state.events_mut().end_stream(token);
+                return request.end_notifications();
+            }
+            terminated
+        }
+    };
+    state.events_mut().streams.delivered(&stream, told.is_err());
+    request.later().1
 }
 
 /// Answers the methods of webhooks, which need an authenticated user.

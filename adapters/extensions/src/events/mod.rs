@@ -49,6 +49,15 @@
 //! types share the ring, so `truncated` may also be about occurrences that the client did not want: the extension calls it
 //! a possible gap.
 //!
+//! # Push
+//!
+//! With [`HasEvents::STREAMS`] and [memory](Events::streams) for them, clients may keep a request open (`events/stream`), and get
+//! occurrences as notifications. The loop around [delivers](deliver) them after each turn: to each stream of [`Events::next_stream`].
+//!
+//! A stream also is a request in flight: the server needs a slot for each, and one more.
+//!
+//! # Who may hear what
+//!
 //! Occurrences are for all callers that may subscribe: [`EventType::check`] refuses subscriptions, [`EventType::matches`]
 //! picks their occurrences, and [`EventType::transform`] changes what they show.
 //!
@@ -59,7 +68,14 @@ pub mod client;
 mod event_type;
 mod methods;
 mod ring;
+mod streams;
 
 pub use event_type::{EventSubscription, EventType, FORBIDDEN, NOT_FOUND};
-pub use methods::extension;
+pub use methods::{deliver, extension};
 pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, emit};
+pub use streams::StreamSlot;
+
+/// The programs of the page about events are tests too.
+#[cfg(all(doctest, feature = "events-client"))]
+#[doc = include_str!("../../../../docs/events.md")]
+struct EventsDocument;

@@ -6,11 +6,12 @@ use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Object, Raw, write};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
-use mcp_sansio::memory::{FixedText, Store};
-use mcp_sansio::server::Millis;
+use mcp_sansio::memory::{FixedText, Slots, Store};
+use mcp_sansio::server::{Millis, RequestToken};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
 
 use crate::events::event_type::EventType;
+use crate::events::streams::{StreamSlot, Streams};
 use crate::record_out::RecordOut;
 
 /// The identifier of the extension.
@@ -23,6 +24,10 @@ const HEAD: usize = 9;
 pub trait HasEvents: Sized + 'static {
     /// The event types, each name once.
     const EVENTS: &'static [EventType<Self>];
+
+    /// With `true`, clients may also keep a request open for the occurrences: `events/stream`. The loop around
+    /// [delivers](crate::events::deliver) them. Default: `false`; the code for it is not linked.
+    const STREAMS: bool = false;
 
     /// Returns the events.
     fn events(&self) -> &Events<'static>;
@@ -97,6 +102,8 @@ pub struct Events<'m> {
     start: u64,
     epoch: u64,
     poll_interval: Millis,
+    heartbeat: Millis,
+    pub(crate) streams: Streams<'m>,
 }
 
 impl<'m> Events<'m> {
@@ -113,6 +120,8 @@ impl<'m> Events<'m> {
             start,
             epoch: 0,
             poll_interval: 5_000,
+            heartbeat: 20_000,
+            streams: Streams::none(),
         }
     }
 
@@ -129,6 +138,43 @@ impl<'m> Events<'m> {
     #[doc(alias = "nextPollMs")]
     pub const fn set_poll_interval(&mut self, millis: Millis) {
         self.poll_interval = millis;
+    }
+
+    /// Lends the memory for open requests for [streams](HasEvents::STREAMS): `slots` is the most of them, `store` has their arguments and
+    /// the names of their users, `share` is the most of one user. Requests without a user have one share together. One stream more is
+    /// answered with error -32025. Default: there is no memory.
+    #[must_use]
+    pub fn streams(
+        mut self,
+        slots: impl Into<Slots<'m, StreamSlot>>,
+        store: impl Into<Store<'m>>,
+        share: usize,
+    ) -> Self {
+        self.streams = Streams::new(slots.into(), store.into(), share);
+        self
+    }
+
+    /// Sets the time after which a stream without occurrences gets a heartbeat, in milliseconds. Default: 20,000; the extension asks for
+    /// one each 30 seconds at least.
+    pub const fn set_heartbeat(&mut self, millis: Millis) {
+        self.heartbeat = millis;
+    }
+
+    /// Returns a stream that has something to send, or needs a heartbeat: answer it with [`deliver`](crate::events::deliver), by the
+    /// method `answer` of the connection. After the last one it returns `None`, once.
+    pub fn next_stream(&mut self, now: Millis) -> Option<RequestToken> {
+        self.streams.next(now)
+    }
+
+    /// Returns the time of the next heartbeat; `None` without streams.
+    #[must_use]
+    pub fn next_heartbeat(&self) -> Option<Millis> {
+        self.streams.next_beat()
+    }
+
+    /// Forgets a stream, whose request is over.
+    pub fn end_stream(&mut self, token: RequestToken) {
+        self.streams.end(token);
     }
 
     /// Returns the number of occurrences that are in the ring.
@@ -151,7 +197,11 @@ impl<'m> Events<'m> {
         self.next
     }
 
-    const fn oldest(&self) -> u64 {
+    pub(crate) const fn heartbeat(&self) -> Millis {
+        self.heartbeat
+    }
+
+    pub(crate) const fn oldest(&self) -> u64 {
         self.next.saturating_sub(self.count as u64)
     }
 
@@ -275,7 +325,11 @@ pub fn emit<S: HasEvents>(
 ) -> Result<(), EmitError> {
     let event = S::EVENTS.iter().zip(0..).find(|(event, _)| event.name == occurrence.name);
     let (_, number) = event.ok_or(EmitError::UnknownEvent)?;
-    state.events_mut().push(number, occurrence, now, data)
+    state.events_mut().push(number, occurrence, now, data)?;
+    if S::STREAMS {
+        state.events_mut().streams.emitted(number);
+    }
+    Ok(())
 }
 
 /// A sink that counts.
