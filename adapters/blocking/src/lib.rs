@@ -191,9 +191,10 @@ fn stdio() -> io::Result<(std::fs::File, std::fs::File)> {
     Ok((std::fs::File::from(input), std::fs::File::from(output)))
 }
 
+// Without their locks, which cannot go to another thread.
 #[cfg(not(unix))]
-fn stdio() -> io::Result<(impl Read, impl Write)> {
-    Ok((io::stdin().lock(), io::stdout().lock()))
+fn stdio() -> io::Result<(io::Stdin, io::Stdout)> {
+    Ok((io::stdin(), io::stdout()))
 }
 
 /// The program of the README is a test too.

@@ -89,11 +89,7 @@ impl<S> Serve<'_, '_, S> {
     /// # Errors
     /// If stdin cannot be read or stdout cannot be written. It is no error if the client closes its end.
     pub fn stdio(self, state: &mut S) -> io::Result<()> {
-        #[cfg(unix)]
         let (input, output) = crate::stdio()?;
-        // Without their locks, which cannot go to another thread.
-        #[cfg(not(unix))]
-        let (input, output) = (io::stdin(), io::stdout());
         self.over(input, output, state)
     }
 

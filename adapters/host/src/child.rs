@@ -1,10 +1,13 @@
 //! A server that runs as a child process: how it is started and stopped, and the report of its end.
 
+#[cfg_attr(not(unix), path = "child/no_group.rs")]
+mod group;
 mod lines;
 mod session;
 mod stderr;
 mod trace;
 
+pub use group::signal_group;
 pub use lines::LineSession;
 pub use session::{ChildSession, ChildShutdown};
 pub use stderr::{Stderr, StderrLog};
@@ -170,32 +173,6 @@ impl ExitReason {
             (_, None) => format!("the process {program:?} closed its stdout, but goes on"),
         }
     }
-}
-
-/// Makes the process that a command starts the leader of a process group, on Unix: its own children, such as a server behind
-/// `sh -c` or a package runner, are then stopped with it. Ctrl-C at a terminal reaches this program alone, which ends the server in
-/// order.
-pub(crate) fn lead_group(command: &mut std::process::Command) {
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    #[cfg(not(unix))]
-    let _ = command;
-}
-
-/// Sends the signal of a step to the process group that the process `id` leads; does nothing on systems other than
-/// Unix. The caller must not have waited for the process yet: after that, its id may belong to another process.
-pub fn signal_group(id: u32, step: StopSignal) {
-    #[cfg(unix)]
-    if let Some(leader) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
-        let signal = match step {
-            StopSignal::Terminate => rustix::process::Signal::TERM,
-            StopSignal::Kill => rustix::process::Signal::KILL,
-            StopSignal::None | StopSignal::StdinClosed => return,
-        };
-        let _ = rustix::process::kill_process_group(leader, signal);
-    }
-    #[cfg(not(unix))]
-    let _ = (id, step);
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use std::time::Duration;
 use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
 
-use super::{
-    ChildExit, ChildOptions, ExitReason, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal, lead_group,
-};
+use super::group::lead_group;
+use super::{ChildExit, ChildOptions, ExitReason, LineSession, ShutdownTimeouts, Stderr, StderrLog, StopSignal};
 use crate::{ClientError, Direction, TransportState};
 
 /// The time to wait for the exit status after the end of stdout, so that an error can name it.

@@ -9,8 +9,6 @@ use std::process::{ExitStatus, Stdio};
 use std::task::{Context, Poll, ready};
 
 use async_io::Timer;
-#[cfg(not(unix))]
-use async_process::ChildStdout as OutputPipe;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, Command};
 use blocking::Task;
 use futures_lite::AsyncRead;
@@ -20,7 +18,6 @@ use mcp_sansio_host::{ChildSession, ChildShutdown};
 
 use super::alarm::Alarm;
 use super::lines::{Got, LineLink};
-#[cfg(unix)]
 use super::pipe::OutputPipe;
 use super::stderr::{Log, OnLine};
 use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport, TransportState};
@@ -129,7 +126,6 @@ impl Child {
         let again = self.session.found(got.read(), status, now);
         if again {
             self.link.look_again();
-            #[cfg(unix)]
             self.link.reader.iter_mut().for_each(OutputPipe::look_again);
         }
         again || got == Got::Bytes
@@ -140,22 +136,9 @@ impl Child {
 fn start(command: &mut Command, session: &Session) -> Result<(Spawned, ChildStdin, OutputPipe), ClientError> {
     let mut child = command.spawn().map_err(|error| session.not_started(error))?;
     match (child.stdin.take(), child.stdout.take()) {
-        (Some(input), Some(output)) => Ok((child, input, taken(output)?)),
+        (Some(input), Some(output)) => Ok((child, input, OutputPipe::new(output)?)),
         _ => Err(ClientError::Io(io::ErrorKind::BrokenPipe.into())),
     }
-}
-
-/// Takes over the pipe from the process.
-#[cfg(unix)]
-fn taken(output: async_process::ChildStdout) -> io::Result<OutputPipe> {
-    OutputPipe::new(output)
-}
-
-/// Takes over the pipe from the process.
-#[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
-fn taken(output: OutputPipe) -> io::Result<OutputPipe> {
-    Ok(output)
 }
 
 impl Transport for Child {

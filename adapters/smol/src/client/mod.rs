@@ -104,7 +104,7 @@ mod http;
 mod lines;
 mod listen;
 mod outcome;
-#[cfg(unix)]
+#[cfg_attr(not(unix), path = "no_pipe.rs")]
 mod pipe;
 mod shared;
 mod state;
