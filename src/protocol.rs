@@ -222,8 +222,9 @@ impl Method {
         matches!(self, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList)
     }
 
-    /// Returns whether a server answers it without the application.
-    pub(crate) const fn is_answered_by_server(self) -> bool {
+    /// Returns whether a [`Server`](crate::server::Server) answers it without the application.
+    #[must_use]
+    pub const fn is_answered_by_server(self) -> bool {
         use Method::{Discover, Initialize, Listen, Ping, SetLevel, Subscribe, Unsubscribe};
         matches!(self, Initialize | Discover | Ping | SetLevel | Subscribe | Unsubscribe | Listen)
     }

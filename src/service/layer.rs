@@ -17,7 +17,7 @@ use crate::protocol::Method;
 use crate::rpc::{MessageShape, head};
 use crate::server::around::{Around, watched};
 use crate::server::{
-    IncomingRequest, MIN_ROOM, Millis, NotifyStatus, Progress, RequestToken, RpcError, Server, ServerOptions,
+    IncomingRequest, MIN_ROOM, Millis, NotifyStatus, Progress, RequestToken, RpcError, Scope, Server, ServerOptions,
 };
 use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
 
@@ -81,6 +81,13 @@ pub trait Layer<S>: Sync {
     ) -> bool {
         let _ = (state, notification, cancels, now);
         true
+    }
+
+    /// Gets the response of a client up to 2025-11-25 to a request that the program has written with
+    /// [`Server::send_request`]: its `result`, or its `error` object, and the connection or session that it came from. Other
+    /// responses come too; `id` tells them apart.
+    fn response(&self, state: &mut S, id: u64, response: Result<Raw<'_>, Raw<'_>>, scope: Scope) {
+        let _ = (state, id, response, scope);
     }
 
     /// Adds members to the `_meta` of the result of a request. Use names with a prefix of your own: a handler may have set
@@ -285,6 +292,16 @@ impl<S> Service<'_, S> {
                 |layer: &dyn Layer<S>| self.guard(|| layer.notification(state, &notification, cancels, now));
             if !self.layers.iter().all(|layer| passes(*layer).unwrap_or(true)) {
                 return Ok(Dispatched::Handled);
+            }
+        }
+        if let MessageShape::Response { id: Some(id) } = request.shape() {
+            let envelope = request.envelope();
+            let response = envelope.result.map(Ok).or(envelope.error.map(Err));
+            if let Some((id, response)) = id.u64().zip(response) {
+                let scope = server.scope();
+                for layer in self.layers {
+                    let _ = self.guard(|| layer.response(state, id, response, scope));
+                }
             }
         }
         let own = request.method().is_answered_by_server();

@@ -232,6 +232,15 @@ impl<'t, S> Service<'t, S> {
         }
     }
 
+    /// Makes a service that describes itself with `about`, without tables: for a program that passes all requests on, with a
+    /// [`Layer`]. Clients may subscribe to any URI.
+    pub const fn described(about: ServerInfo<'t>) -> Self {
+        let mut service = Service::new("", "");
+        service.about = about;
+        service.templated = Some(|_, _, _, _| Some(linked::Target::at(0, 0)));
+        service
+    }
+
     /// Sets the [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools). Panics if two of them have
     /// the same name; a constant does not compile then. If the service is not a constant, all names are compared each time
     /// it is made.

@@ -58,7 +58,7 @@ def call(ident, params, line):
     elif name == "echo":
         answer(line)
     elif name == "slow":
-        for step in range(1, 200):
+        for step in range(1, params.get("arguments", {}).get("steps", 200)):
             if ident in cancelled:
                 return note("heard the end")
             if token is not None:

@@ -12,6 +12,7 @@ BRIDGE_PROGRAMS="$(realpath "${CARGO_TARGET_DIR:-target}")/release"
 export BRIDGE_PROGRAMS
 python=tests/interop/.venv-mcp-2.3/bin/python
 "$python" tests/bridge/lost.py
+"$python" tests/bridge/hosts.py
 if command -v qemu-system-arm >/dev/null; then
   "$python" tests/bridge/board.py "$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)"
 else

@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -18,9 +19,10 @@ use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{
-    IncomingRequest, Millis, PullStatus, RequestToken, RespondError, Server, ServerEvent, ServerOptions,
+    IncomingRequest, Millis, OwnedServerChange, PullStatus, RequestToken, RespondError, Scope, Server, ServerChange,
+    ServerEvent, ServerOptions,
 };
-use mcp_sansio::sink::{GrowingStorage, LineSink, MessageHead, whole};
+use mcp_sansio::sink::{GrowingStorage, LineSink, MessageHead, Out, whole};
 
 use crate::behind::Behind;
 use crate::hello::Hello;
@@ -51,7 +53,60 @@ pub struct CallRecord<'r> {
 /// A function that gets the record of each request.
 type Journal = Box<dyn FnMut(&CallRecord<'_>) + Send>;
 
-/// A bridge for one host over lines. The [crate](crate) says how it is used. Times are in milliseconds of any clock.
+/// Writes to a host.
+type Act = Box<dyn FnOnce(&mut Server<'_>, &mut dyn Out) + Send>;
+
+/// A message for a host, of a bridge [for several](Bridge::for_hosts).
+#[non_exhaustive]
+pub enum Output {
+    /// About this request: call the function with the server that has admitted it, and the sink of its answer. Drop it if the
+    /// client is gone.
+    About(RequestToken, Act),
+    /// Publish it to all hosts.
+    Changed(OwnedServerChange),
+    /// Log it to the host of this request, or to all.
+    Log {
+        /// The request.
+        request: Option<RequestToken>,
+        /// `level`
+        level: LoggingLevel,
+        /// `logger`
+        logger: Option<String>,
+        /// `data`
+        data: OwnedRaw,
+    },
+    /// Ask the host of this request with [`Server::send_request`], and report the outcome to [`Bridge::asked`].
+    Ask {
+        /// The request.
+        request: RequestToken,
+        /// The question.
+        question: ServerRequestId,
+        /// Its `method`.
+        method: &'static str,
+        /// Its `params`.
+        params: OwnedRaw,
+    },
+}
+
+impl core::fmt::Debug for Output {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Output").finish_non_exhaustive()
+    }
+}
+
+/// A question to a host up to 2025-11-25.
+pub(crate) struct Asked {
+    /// Its id there.
+    pub(crate) id: u64,
+    /// The connection of the host.
+    scope: Scope,
+    /// Its id behind.
+    pub(crate) question: ServerRequestId,
+    /// The request that it belongs to.
+    pub(crate) front: Option<RequestToken>,
+}
+
+/// A bridge for one host over lines, or for [several](Bridge::for_hosts). The [crate](crate) says how it is used. Times are in milliseconds of any clock.
 pub struct Bridge {
     pub(crate) limits: BridgeLimits,
     pub(crate) server: Server<'static>,
@@ -64,13 +119,17 @@ pub struct Bridge {
     pub(crate) requests: Vec<HostRequest>,
     /// The requests that wait for the first server, each until its time: what it offers decides about them.
     held: Vec<(Millis, Vec<u8>)>,
-    /// The questions to a host up to 2025-11-25: the id there, and behind.
-    pub(crate) asked: Vec<(u64, ServerRequestId)>,
+    /// The messages for several hosts; `None` for one over lines.
+    pub(crate) outputs: Option<VecDeque<Output>>,
+    /// The open questions to hosts up to 2025-11-25.
+    pub(crate) asked: Vec<Asked>,
     pub(crate) listen: Option<PendingId>,
     /// The server has agreed to the listen.
     pub(crate) listening: bool,
     /// The URIs of the listen.
     uris: Vec<String>,
+    /// The URIs that several hosts want.
+    wanted: Vec<String>,
     /// The level that the host has set.
     pub(crate) level: Option<LoggingLevel>,
     /// The number of the last round.
@@ -104,15 +163,27 @@ impl Bridge {
             tools: Tools::default(),
             requests: Vec::new(),
             held: Vec::new(),
+            outputs: None,
             asked: Vec::new(),
             listen: None,
             listening: false,
             uris: Vec::new(),
+            wanted: Vec::new(),
             level: None,
             rounds: 0,
             journal: None,
             limits,
         }
+    }
+
+    /// Makes a bridge for several hosts. Their server is the program's, such as an HTTP endpoint: it gives each admitted request to
+    /// [`request`](Bridge::request), and takes the messages for hosts from [`next_output`](Bridge::next_output). The
+    /// connection behind is opened at once.
+    #[must_use]
+    pub fn for_hosts(limits: BridgeLimits) -> Self {
+        let mut bridge = Bridge { outputs: Some(VecDeque::new()), ..Bridge::new(limits) };
+        bridge.behind.need();
+        bridge
     }
 
     /// Lets a part of the tools through. Default: all.
@@ -138,6 +209,18 @@ impl Bridge {
     #[must_use]
     pub fn server(&self) -> Option<Raw<'_>> {
         self.hello.result.as_ref().map(OwnedRaw::raw)
+    }
+
+    /// Returns the description of the server for hosts: of one that may have any capability, if none has come.
+    #[must_use]
+    pub fn hello(&self) -> Hello {
+        if self.hello.is_known { self.hello.clone() } else { Hello::unknown() }
+    }
+
+    /// Returns `true` if the server has described itself, in this run or in [another](Bridge::known_server).
+    #[must_use]
+    pub const fn knows_server(&self) -> bool {
+        self.hello.is_known
     }
 
     /// Returns the host, from its first request on. The client behind is made from it.
@@ -213,7 +296,11 @@ impl Bridge {
         }
         match request.shape() {
             MessageShape::Response { id } => {
-                self.answered(id, request.envelope(), link);
+                let envelope = request.envelope();
+                let response = envelope.error.map(Err).or(envelope.result.map(Ok));
+                if let Some((id, response)) = id.and_then(|id| id.u64()).zip(response) {
+                    self.response(id, response, self.server.scope(), link);
+                }
                 return Ok(());
             }
             MessageShape::Request { .. } if request.method() != Method::Ping => {
@@ -272,7 +359,9 @@ impl Bridge {
         match self.server.handle_read(&ServerOptions::new(&info), request, &mut self.out)? {
             Some(ServerEvent::Request { token }) => self.admit(token, request, line, link.as_deref_mut(), now),
             Some(ServerEvent::Cancelled { token }) => self.cancelled(token, request.reason(), link.as_deref_mut(), now),
-            Some(ServerEvent::Notification { method, params }) => pass_on(&method, params, link.as_deref_mut()),
+            Some(ServerEvent::Notification { method, params }) => {
+                self.notification(&method, params, link.as_deref_mut())
+            }
             _ => {}
         }
         if request.method() == Method::SetLevel && self.server.peer().revision().is_some() {
@@ -303,7 +392,9 @@ impl Bridge {
             let at = round.parse().ok().and_then(|round| self.requests.iter().position(|other| other.is_round(round)));
             return match (at, link) {
                 (Some(at), Some(link)) => self.come_again(at, token, request, link, now),
-                _ => drop(self.server.fail(token, &RpcError::invalid_params("The question is over"), &mut self.out)),
+                _ => self.about(Some(token), move |server, out| {
+                    let _ = server.fail(token, &RpcError::invalid_params("The question is over"), out);
+                }),
             };
         }
         let keeps = self.can_keep(line);
@@ -393,6 +484,124 @@ impl Bridge {
         (self.rounds, format!("{ROUND}{}", self.rounds))
     }
 
+    /// Takes a request of several hosts, which their server has admitted. `message` is the JSON-RPC message; its `id` does not matter.
+    pub fn request(
+        &mut self,
+        token: RequestToken,
+        message: &[u8],
+        link: Option<&mut ClientHandle<'_, '_>>,
+        now: Millis,
+    ) {
+        let link = link.filter(|_| self.is_open());
+        let mut request = IncomingRequest::empty();
+        if request.read(message).is_ok() {
+            // Notes the method.
+            request.shape();
+            self.admit(token, &request, message, link, now);
+        }
+    }
+
+    /// Sets the level of log messages that one of several hosts wants.
+    pub fn set_level(&mut self, level: LoggingLevel, link: Option<&mut ClientHandle<'_, '_>>) {
+        // Their server drops what the others do not want.
+        let level = self.level.map_or(level, |others| others.min(level));
+        self.level = Some(level);
+        if let Some(link) = link.filter(|_| self.is_open()) {
+            let _ = link.client.set_log_level(level, link.out);
+        }
+    }
+
+    /// Sets the URIs that several hosts subscribe to.
+    pub fn subscribed<'u>(&mut self, uris: impl Iterator<Item = &'u str>, link: Option<&mut ClientHandle<'_, '_>>) {
+        self.wanted.clear();
+        self.wanted.extend(uris.map(String::from));
+        if let Some(link) = link.filter(|_| self.is_open()) {
+            self.follow(link, false);
+        }
+    }
+
+    /// Returns the next message for several hosts.
+    pub fn next_output(&mut self) -> Option<Output> {
+        self.outputs.as_mut()?.pop_front()
+    }
+
+    /// Returns `true` if there is a message for several hosts.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.outputs.as_ref().is_some_and(|outputs| !outputs.is_empty())
+    }
+
+    /// Reports that a host was asked: the id of the question there, and its connection; `None` if it cannot be asked.
+    pub fn asked(
+        &mut self,
+        request: RequestToken,
+        question: ServerRequestId,
+        asked: Option<(u64, Scope)>,
+        link: Option<&mut ClientHandle<'_, '_>>,
+    ) {
+        match (asked, link) {
+            (Some((id, scope)), _) => self.asked.push(Asked { id, scope, question, front: Some(request) }),
+            (None, Some(link)) => drop(link.refuse(question, &RpcError::internal(NOT_ASKED))),
+            (None, None) => {}
+        }
+    }
+
+    /// Acts on the host of a request: at once, or as soon as the program has its server. A message without a request cannot go to one
+    /// of several hosts.
+    pub(crate) fn about(
+        &mut self,
+        front: Option<RequestToken>,
+        act: impl FnOnce(&mut Server<'_>, &mut dyn Out) + Send + 'static,
+    ) {
+        match (&mut self.outputs, front) {
+            (None, _) => act(&mut self.server, &mut self.out),
+            (Some(outputs), Some(front)) => outputs.push_back(Output::About(front, Box::new(act))),
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Answers a request with a result.
+    pub(crate) fn respond(&mut self, front: RequestToken, result: Raw<'_>) {
+        match self.outputs {
+            None => respond(front, result, &mut self.server, &mut self.out),
+            Some(_) => {
+                let result = own(result);
+                self.about(Some(front), move |server, out| respond(front, result.raw(), server, out));
+            }
+        }
+    }
+
+    /// Tells the hosts about a change.
+    pub(crate) fn publish(&mut self, change: ServerChange<'_>) {
+        match &mut self.outputs {
+            None => self.server.publish(change),
+            Some(outputs) => outputs.push_back(Output::Changed(change.into())),
+        }
+    }
+
+    /// Asks a host up to 2025-11-25. Returns `false` if it cannot be asked.
+    pub(crate) fn ask(
+        &mut self,
+        front: Option<RequestToken>,
+        question: ServerRequestId,
+        method: &'static str,
+        params: Raw<'_>,
+    ) -> bool {
+        let Some(outputs) = &mut self.outputs else {
+            let id = self.server.send_request(method, Some(params), &mut self.out);
+            let asked = id.map(|id| self.asked.push(Asked { id, scope: self.server.scope(), question, front }));
+            return asked.is_ok();
+        };
+        let Some(request) = front else { return false };
+        outputs.push_back(Output::Ask { request, question, method, params: OwnedRaw::new(params) });
+        true
+    }
+
+    /// Notes that a host has cancelled a request, or is gone.
+    pub fn cancel(&mut self, token: RequestToken, link: Option<&mut ClientHandle<'_, '_>>, now: Millis) {
+        self.cancelled(token, None, link, now);
+    }
+
     fn cancelled(&mut self, token: RequestToken, reason: Option<Text<'_>>, link: Link<'_, '_, '_>, now: Millis) {
         let Some(at) = self.requests.iter().position(|request| request.front == token) else { return };
         let back = self.requests.get(at).and_then(HostRequest::back);
@@ -403,20 +612,24 @@ impl Bridge {
         self.end(at, End::Cancelled, now);
     }
 
-    /// Takes a response of the host to a question.
-    fn answered(&mut self, id: Option<Raw<'_>>, envelope: &Envelope<'_>, link: Link<'_, '_, '_>) {
-        let id = id.and_then(|id| id.u64());
-        let Some(at) = self.asked.iter().position(|asked| Some(asked.0) == id) else { return };
-        let (_, question) = self.asked.remove(at);
-        let Some(link) = link else { return };
-        let _ = match (envelope.result, envelope.error.map(ErrorObject::read)) {
-            (Some(result), None) => link.reply(question, &ClientResult::raw(result)),
-            (_, Some(error)) => {
+    /// Takes a response of a host to a question: its `result` or `error`, and its connection.
+    pub fn response(
+        &mut self,
+        id: u64,
+        response: Result<Raw<'_>, Raw<'_>>,
+        scope: Scope,
+        link: Option<&mut ClientHandle<'_, '_>>,
+    ) {
+        let Some(at) = self.asked.iter().position(|asked| asked.id == id && asked.scope == scope) else { return };
+        let question = self.asked.remove(at).question;
+        let Some(link) = link.filter(|_| self.is_open()) else { return };
+        let _ = match response.map_err(ErrorObject::read) {
+            Ok(result) => link.reply(question, &ClientResult::raw(result)),
+            Err(error) => {
                 let message = error.message.to_string();
                 let refusal = RpcError::new(error.code, &message);
                 link.refuse(question, &error.data.into_iter().fold(refusal, RpcError::with_data))
             }
-            (None, None) => link.refuse(question, &RpcError::internal("The host has not answered")),
         };
     }
 
@@ -426,8 +639,8 @@ impl Bridge {
             return;
         }
         let request = self.requests.remove(at);
-        let (front, out) = (request.front, &mut self.out);
-        let (outcome, answered) = match end {
+        let front = request.front;
+        let outcome = match end {
             End::Result(result) => {
                 let cut = self.tools.cut(request.method, result);
                 let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);
@@ -436,26 +649,36 @@ impl Bridge {
                 // Only the journal needs it.
                 let is_error = || result.get("isError").and_then(|failed| failed.bool()) == Some(true);
                 let outcome = if self.journal.is_some() && is_error() { "tool error" } else { "result" };
-                (Cow::Borrowed(outcome), self.server.respond(front, result, out))
+                self.respond(front, result);
+                Cow::Borrowed(outcome)
             }
             // The code of a resource that does not exist is another one from 2026-07-28 on.
             End::Error(error) if error.is_unknown_resource() && request.modern != self.hello.is_modern => {
-                let revision = if request.modern { None } else { self.server.peer().revision() };
-                let uri = error.data.and_then(|data| data.get("uri")?.text()).unwrap_or(Text::EMPTY);
-                let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
-                (format!("error {}", failure.code).into(), self.server.fail(front, &failure, out))
+                let (data, modern, code) = (error.data.map(own), request.modern, error.code);
+                self.about(Some(front), move |server, out| {
+                    let revision = if modern { None } else { server.peer().revision() };
+                    let uri = data.as_ref().and_then(|data| data.raw().get("uri")?.text()).unwrap_or(Text::EMPTY);
+                    let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
+                    answered(front, server.fail(front, &failure, out), server, out);
+                });
+                format!("error {code}").into()
             }
             End::Error(error) => {
-                let raw = error.raw.unwrap_or(Raw::constant("{}"));
-                (format!("error {}", error.code).into(), self.server.fail_raw(front, error.code, raw, out))
+                let (code, raw) = (error.code, own(error.raw.unwrap_or(Raw::constant("{}"))));
+                self.about(Some(front), move |server, out| {
+                    answered(front, server.fail_raw(front, code, raw.raw(), out), server, out);
+                });
+                format!("error {code}").into()
             }
-            End::Failed(failure) => (format!("error {}", failure.code).into(), self.server.fail(front, &failure, out)),
-            End::Cancelled => ("cancelled".into(), Ok(())),
+            End::Failed(failure) => {
+                let (code, words) = (failure.code, failure.message.to_string());
+                self.about(Some(front), move |server, out| {
+                    answered(front, server.fail(front, &RpcError::new(code, &words), out), server, out);
+                });
+                format!("error {code}").into()
+            }
+            End::Cancelled => "cancelled".into(),
         };
-        if let Err(RespondError::FullNow | RespondError::FullNever) = answered {
-            let why = RpcError::internal("The answer is larger than the bridge may keep for the host");
-            let _ = self.server.fail(front, &why, out);
-        }
         if let Some(journal) = &mut self.journal {
             let (method, target) = (&*request.name.0, &*request.name.1);
             let millis = now.saturating_sub(request.begun);
@@ -465,7 +688,10 @@ impl Bridge {
 
     /// Subscribes behind to what the host has subscribed to, if that is not so already.
     pub(crate) fn follow(&mut self, link: &mut ClientHandle<'_, '_>, fresh: bool) {
-        let mut uris: Vec<String> = self.server.subscribed_uris().map(Into::into).collect();
+        let mut uris: Vec<String> = match self.outputs {
+            None => self.server.subscribed_uris().map(Into::into).collect(),
+            Some(_) => self.wanted.clone(),
+        };
         uris.sort_unstable();
         uris.dedup();
         if !fresh && uris == self.uris {
@@ -479,6 +705,24 @@ impl Bridge {
         if let Some(old) = old.filter(|_| !fresh) {
             let _ = link.cancel(old, None);
         }
+    }
+
+    /// Takes a notification of a host. It goes on up to 2025-11-25: a client of 2026-07-28 sends none but cancellations.
+    pub fn notification(
+        &mut self,
+        method: &Text<'_>,
+        params: Option<Raw<'_>>,
+        link: Option<&mut ClientHandle<'_, '_>>,
+    ) {
+        let Some(link) = link.filter(|link| self.is_open() && !link.client.is_modern()) else { return };
+        let is = |name: &str| method.eq_str(name);
+        if is("notifications/initialized") || is("initialized") || is("notifications/progress") {
+            return;
+        }
+        let _ = match is("notifications/roots/list_changed") {
+            true => link.client.roots_changed(link.out),
+            false => link.client.notify(&method.to_string(), params, link.out),
+        };
     }
 
     /// Ends requests that have waited for too long, rounds that the host has left, and the pause before the next connection. Call it at
@@ -570,6 +814,26 @@ fn busy() -> RpcError<'static> {
     RpcError::internal("Overloaded: too many requests wait in the bridge")
 }
 
+/// Keeps a value.
+pub(crate) fn own(raw: Raw<'_>) -> OwnedRaw {
+    OwnedRaw::new(raw)
+}
+
+/// The reason for a question that its host does not get.
+pub(crate) const NOT_ASKED: &str = "The host cannot be asked now";
+
+fn respond(front: RequestToken, result: Raw<'_>, server: &mut Server<'_>, out: &mut dyn Out) {
+    answered(front, server.respond(front, result, out), server, out);
+}
+
+/// Says so where an answer was too large.
+fn answered(front: RequestToken, answered: Result<(), RespondError>, server: &mut Server<'_>, out: &mut dyn Out) {
+    if let Err(RespondError::FullNow | RespondError::FullNever) = answered {
+        let why = RpcError::internal("The answer is larger than the bridge may keep for the host");
+        let _ = server.fail(front, &why, out);
+    }
+}
+
 /// Writes a result of 2026-07-28 without the members that belong to that revision alone.
 fn without_terms(result: Raw<'_>) -> Option<Vec<u8>> {
     let is_term = |key: &Text<'_>| ["resultType", "ttlMs", "cacheScope"].iter().any(|term| key.eq_str(term));
@@ -580,17 +844,4 @@ fn without_terms(result: Raw<'_>) -> Option<Vec<u8>> {
         object.close()
     });
     written.ok().map(|()| out.into_inner())
-}
-
-/// Passes a notification of the host on, up to 2025-11-25: a client of 2026-07-28 sends none but cancellations.
-fn pass_on(method: &Text<'_>, params: Option<Raw<'_>>, link: Link<'_, '_, '_>) {
-    let Some(link) = link.filter(|link| !link.client.is_modern()) else { return };
-    let is = |name: &str| method.eq_str(name);
-    if is("notifications/initialized") || is("initialized") || is("notifications/progress") {
-        return;
-    }
-    let _ = match is("notifications/roots/list_changed") {
-        true => link.client.roots_changed(link.out),
-        false => link.client.notify(&method.to_string(), params, link.out),
-    };
 }

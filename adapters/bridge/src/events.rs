@@ -11,11 +11,11 @@ use mcp_sansio::client::{
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap};
-use mcp_sansio::server::{IncomingRequest, Millis, Progress, ProgressValue, ServerChange};
+use mcp_sansio::server::{IncomingRequest, Millis, Progress, ProgressValue, RequestToken, ServerChange};
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
 use crate::Bridge;
-use crate::bridge::{End, key};
+use crate::bridge::{Asked, End, NOT_ASKED, Output, key, own};
 use crate::hello::Hello;
 use crate::requests::{HostRequest, Question, RequestState};
 
@@ -29,18 +29,21 @@ impl Bridge {
             ClientEvent::Done { token, outcome, .. } => self.done(token, outcome, link, now),
             ClientEvent::Asked(asked) => self.asked_by_server(&asked, link, now),
             ClientEvent::Withdrawn { question, .. } => {
-                if let Some(at) = self.asked.iter().position(|asked| asked.1 == question) {
-                    let (id, _) = self.asked.remove(at);
-                    self.take_back(id);
+                if let Some(at) = self.asked.iter().position(|asked| asked.question == question) {
+                    let asked = self.asked.remove(at);
+                    self.take_back(&asked);
                 }
             }
             ClientEvent::Progress { token, done, total, message } => {
+                let (done, total) = (number(done), total.map(number));
                 let message = message.map(|message| message.to_string());
-                let mut progress = Progress::new(number(done));
-                progress = total.into_iter().fold(progress, |progress, total| progress.of(number(total)));
-                progress = message.iter().fold(progress, |progress, words| progress.message(words));
-                if let Some(request) = self.requests.iter().find(|request| request.back() == Some(token)) {
-                    let _ = self.server.progress(request.front, progress, &mut self.out);
+                let request = self.requests.iter().find(|request| request.back() == Some(token));
+                if let Some(front) = request.map(|request| request.front) {
+                    self.about(Some(front), move |server, out| {
+                        let progress = total.into_iter().fold(Progress::new(done), Progress::of);
+                        let progress = message.iter().fold(progress, |progress, words| progress.message(words));
+                        let _ = server.progress(front, progress, out);
+                    });
                 }
             }
             ClientEvent::Log { token, level, logger, data } => {
@@ -48,27 +51,42 @@ impl Bridge {
                 let of = |request: &&HostRequest| {
                     request.is_sent() && token.is_none_or(|token| request.back() == Some(token))
                 };
-                let front = self.requests.iter().rev().find(of).filter(|request| request.modern);
-                let (front, logger) = (front.map(|request| request.front), logger.map(|logger| logger.to_string()));
-                let (info, level) = (self.hello.info(), level.unwrap_or(LoggingLevel::Info));
-                let _ = self.server.log_data(&info, front, level, logger.as_deref(), data, &mut self.out);
+                let request = self.requests.iter().rev().find(of);
+                let (level, logger) = (level.unwrap_or(LoggingLevel::Info), logger.map(|logger| logger.to_string()));
+                match &mut self.outputs {
+                    None => {
+                        let front = request.filter(|request| request.modern).map(|request| request.front);
+                        let info = self.hello.info();
+                        let _ = self.server.log_data(&info, front, level, logger.as_deref(), data, &mut self.out);
+                    }
+                    Some(outputs) => {
+                        let (request, data) = (request.map(|request| request.front), own(data));
+                        outputs.push_back(Output::Log { request, level, logger, data });
+                    }
+                }
             }
             ClientEvent::Changed { what, .. } => match what {
-                ChangeNotification::Tools => self.server.publish(ServerChange::Tools),
-                ChangeNotification::Prompts => self.server.publish(ServerChange::Prompts),
-                ChangeNotification::Resources => self.server.publish(ServerChange::Resources),
-                ChangeNotification::Resource(uri) => self.server.publish(ServerChange::Resource(&uri.to_string())),
+                ChangeNotification::Tools => self.publish(ServerChange::Tools),
+                ChangeNotification::Prompts => self.publish(ServerChange::Prompts),
+                ChangeNotification::Resources => self.publish(ServerChange::Resources),
+                ChangeNotification::Resource(uri) => self.publish(ServerChange::Resource(&uri.to_string())),
                 _ => {}
             },
             ClientEvent::ElicitationComplete { id } => {
-                let _ = self.server.elicitation_complete(&id.to_string(), &mut self.out);
+                let id = id.to_string();
+                self.about(self.newest(), move |server, out| {
+                    let _ = server.elicitation_complete(&id, out);
+                });
             }
             ClientEvent::Notification { method, params } => {
-                let _ = self.server.notify(&method.to_string(), params, &mut self.out);
+                let (method, params) = (method.to_string(), params.map(own));
+                self.about(self.newest(), move |server, out| {
+                    let _ = server.notify(&method, params.as_ref().map(OwnedRaw::raw), out);
+                });
             }
             // The client has opened its listen anew: changes may have been missed.
             ClientEvent::Listening(_) if core::mem::replace(&mut self.listening, true) => {
-                self.server.publish(ServerChange::All);
+                self.publish(ServerChange::All);
             }
             _ => {}
         }
@@ -81,13 +99,13 @@ impl Bridge {
         self.listen = None;
         self.follow(link, true);
         // From 2026-07-28 on a server logs for those alone who ask; a host before that asks for nothing.
-        let is_old = self.host.as_ref().is_some_and(|host| !host.is_modern());
+        let is_old = self.host.as_ref().is_none_or(|host| !host.is_modern());
         let level = self.level.or((is_old && hello.revision.is_modern()).then_some(LoggingLevel::Info));
         if let Some(level) = level.filter(|_| self.hello.offered.has(Cap::Logging)) {
             let _ = link.client.set_log_level(level, link.out);
         }
         // Another server may have come.
-        self.server.publish(ServerChange::All);
+        self.publish(ServerChange::All);
         self.release(Some(link), now);
         self.send_waiting(link, now);
     }
@@ -167,18 +185,25 @@ impl Bridge {
                 _ => self.repeat(at, TransportError::Closed, now),
             }
         }
-        for (id, _) in core::mem::take(&mut self.asked) {
-            self.take_back(id);
+        for asked in core::mem::take(&mut self.asked) {
+            self.take_back(&asked);
         }
         self.listen = None;
     }
 
     /// Writes `notifications/cancelled` for a question to a host up to 2025-11-25.
-    fn take_back(&mut self, id: u64) {
-        let params = format!("{{\"requestId\":{id}}}");
-        if let Ok(params) = Raw::parse(params.as_bytes()) {
-            let _ = self.server.notify("notifications/cancelled", Some(params), &mut self.out);
-        }
+    fn take_back(&mut self, asked: &Asked) {
+        let params = format!("{{\"requestId\":{}}}", asked.id);
+        self.about(asked.front, move |server, out| {
+            if let Ok(params) = Raw::parse(params.as_bytes()) {
+                let _ = server.notify("notifications/cancelled", Some(params), out);
+            }
+        });
+    }
+
+    /// Returns the newest request.
+    fn newest(&self) -> Option<RequestToken> {
+        self.requests.last().map(|request| request.front)
     }
 
     /// Passes questions of the server on: as requests, or as a round of the request that they belong to.
@@ -187,6 +212,7 @@ impl Bridge {
         // Up to 2025-11-25 a question over lines does not say whose it is.
         let at = own.or_else(|| self.newest_that_asks());
         let request = at.and_then(|at| self.requests.get(at));
+        let front = request.map(|request| request.front);
         let is_modern = request.map_or(self.host.as_ref().is_some_and(crate::Host::is_modern), |one| one.modern);
         let mut round = Vec::new();
         for question in asked.questions() {
@@ -197,13 +223,8 @@ impl Bridge {
                     round.push(Question { id: question.id, params: OwnedRaw::new(question.params) });
                     continue;
                 }
-                () => match self.server.send_request(method(question.kind), Some(question.params), &mut self.out) {
-                    Ok(id) => {
-                        self.asked.push((id, question.id));
-                        continue;
-                    }
-                    Err(_) => "The host cannot be asked now",
-                },
+                () if self.ask(front, question.id, method(question.kind), question.params) => continue,
+                () => NOT_ASKED,
             };
             let _ = link.refuse(question.id, &RpcError::internal(refusal));
         }
@@ -243,11 +264,12 @@ impl Bridge {
             result.close()
         });
         let Some(request) = self.requests.get_mut(at) else { return };
-        if let Ok(result) = written.map_err(drop).and_then(|()| Raw::parse(out.pending()).map_err(drop)) {
-            let _ = self.server.respond(request.front, result, &mut self.out);
-        }
+        let front = request.front;
         let asked = questions.iter().map(|question| question.id).collect();
         request.park(number, now.saturating_add(self.limits.question_time), asked);
+        if let Ok(result) = written.map_err(drop).and_then(|()| Raw::parse(out.pending()).map_err(drop)) {
+            self.respond(front, result);
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use mcp_sansio::server::ServerInfo;
 const UNKNOWN: [Cap; 6] = [Cap::Tools, Cap::Resources, Cap::Prompts, Cap::Completions, Cap::Logging, Cap::Subscribe];
 
 /// A server's name, capabilities and instructions.
-#[derive(Default)]
-pub(crate) struct Hello {
+#[derive(Clone, Debug, Default)]
+pub struct Hello {
     /// There was a server, or the host was answered without one.
     pub(crate) is_known: bool,
     /// The `InitializeResult` or `DiscoverResult`, as it is.
@@ -61,7 +61,8 @@ impl Hello {
     }
 
     /// Returns the description for hosts. All lists may change: what comes back may be another server.
-    pub(crate) fn info(&self) -> ServerInfo<'_> {
+    #[must_use]
+    pub fn info(&self) -> ServerInfo<'_> {
         let mut info = ServerInfo::new(&self.name, &self.version);
         for (part, changed) in [
             (Cap::Tools, Some(Cap::ToolsChanged)),

@@ -30,7 +30,8 @@ mod limits;
 mod requests;
 mod tools;
 
-pub use bridge::{Bridge, CallRecord};
+pub use bridge::{Bridge, CallRecord, Output};
+pub use hello::Hello;
 pub use host::Host;
 pub use limits::BridgeLimits;
 pub use tools::ToolFilter;

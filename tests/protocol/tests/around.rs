@@ -8,7 +8,8 @@ use common::{MODERN, REVISIONS, Value, call, initialize, is_modern, json, notify
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{
-    MessageLimits, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Server, ServerChange,
+    MessageLimits, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Server, ServerChange,
+    ServerInfo,
 };
 use mcp_sansio::service::{
     Call, Dispatched, HandlerError, HandlerResult, Layer, LayerRequest, MessageSource, NotificationContext, Outcome,
@@ -64,6 +65,11 @@ impl Layer<Seen> for Named {
         let reason = notification.params.and_then(|params| params.get("reason")?.text()).map(|text| text.to_string());
         seen.told.push(format!("{} {} {reason:?} {}", self.0, notification.method, cancels.is_some()));
         !notification.method.eq_str("notifications/drop")
+    }
+
+    fn response(&self, seen: &mut Seen, id: u64, response: Result<Raw<'_>, Raw<'_>>, scope: Scope) {
+        let response = response.map_or_else(|error| format!("error {error}"), |result| format!("result {result}"));
+        seen.told.push(format!("{} {id} {response} {}", self.0, scope.0));
     }
 }
 
@@ -191,6 +197,27 @@ fn notifications_pass_or_are_dropped() {
         line.say(&notify("notifications/cancelled", json!({"requestId": 1, "reason": 5})));
         assert_eq!(line.2.take()[0], "first notifications/cancelled None false");
     }
+}
+
+/// A program that asks by itself gets the answers, and clients of a service without tables may subscribe to any URI.
+#[test]
+fn a_layer_gets_responses() {
+    let mut line = Line::new("2025-11-25");
+    line.0.send_request("roots/list", None, &mut line.1).unwrap();
+    let sent = line.1.pending().len();
+    line.1.sent(sent);
+    line.say(r#"{"jsonrpc":"2.0","id":5,"result":{"roots":[]}}"#);
+    assert_eq!(line.2.take()[0], r#"first 5 result {"roots":[]} 0"#);
+    line.say(r#"{"jsonrpc":"2.0","id":6,"error":{"code":1,"message":"no"}}"#);
+    assert_eq!(line.2.take()[1], r#"second 6 error {"code":1,"message":"no"} 0"#);
+
+    let about = ServerInfo::new("behind", "2").feature(ServerCapability::Subscribe);
+    let service = Service::described(about).layers(&[&Named("only")]);
+    let message = request("2025-11-25", 1, "resources/subscribe", json!({"uri": "any:thing"}));
+    let Line(server, out, seen, _) = &mut line;
+    assert_eq!(service.dispatch(seen, message.as_bytes(), server, out), Ok(Dispatched::Handled));
+    assert!(out.pending().ends_with(b"\"result\":{}}\n"), "{:?}", core::str::from_utf8(out.pending()));
+    assert_eq!(server.subscribed_uris().collect::<Vec<_>>(), ["any:thing"]);
 }
 
 /// A layer counts a request once, however often its message comes again.

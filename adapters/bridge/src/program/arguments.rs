@@ -19,6 +19,11 @@ targets:
   tcp:HOST:PORT             a server over lines on a TCP connection
 
 options:
+  --listen ADDRESS    serves several hosts over HTTP (Streamable HTTP, HTTP with SSE) instead of one
+                      over stdio: PORT on 127.0.0.1, IP:PORT, or unix:PATH
+  --host-name NAME    a name besides those of this machine by which hosts may reach it; may come again
+  --token-file FILE   lets in hosts alone that send the bearer token in this file
+  --hosts N           the most hosts at a time (64)
   --wait SECONDS      how long a request waits for a server that is away (10)
   --only NAME,..      lets these tools through alone; a name may end in *
   --deny NAME,..      leaves these tools out
@@ -44,6 +49,11 @@ pub(crate) struct Arguments {
     pub(crate) tools: ToolFilter,
     pub(crate) journal: Option<String>,
     pub(crate) cache: Option<String>,
+    pub(crate) listen: Option<String>,
+    /// What `Host` may name besides this machine.
+    pub(crate) names: Vec<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) hosts: usize,
     era: Option<Era>,
     /// The program, or the address.
     pub(crate) target: String,
@@ -66,6 +76,10 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         tools: ToolFilter::default(),
         journal: None,
         cache: None,
+        listen: None,
+        names: Vec::new(),
+        token: None,
+        hosts: 64,
         era: None,
         target: String::new(),
         program: None,
@@ -117,6 +131,14 @@ impl Arguments {
             "--deny" => self.tools.deny.extend(names()),
             "--journal" => self.journal = Some(value),
             "--cache" => self.cache = Some(value),
+            "--listen" => self.listen = Some(value),
+            "--host-name" => self.names.push(value),
+            "--hosts" => self.hosts = number()?.max(1),
+            "--token-file" => {
+                let token = std::fs::read_to_string(&value).map_err(|error| format!("{value}: {error}"))?;
+                self.token = Some(token.trim().to_owned()).filter(|token| !token.is_empty());
+                self.token.as_ref().ok_or_else(wrong)?;
+            }
             "--era" => {
                 self.era = Some(match &*value {
                     "modern" => Era::Modern,

@@ -1,10 +1,11 @@
-//! `mcp-bridge`: stands between a host, over stdio, and a server that is started again, plugged in again or updated while the host
+//! `mcp-bridge`: stands between a host, over stdio, or several over HTTP, and a server that is started again, plugged in again or updated while the host
 //! stays. See the README of the package.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "what it says to people")]
 
 mod arguments;
 mod journal;
+mod listen;
 mod target;
 
 use std::future::{Future, poll_fn};
@@ -23,6 +24,7 @@ use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo};
 use mcp_sansio::frame::{LineBuffer, LineStatus};
 use mcp_sansio::json::Raw;
 use mcp_sansio::memory::Store;
+use mcp_sansio::protocol::ClientCapability as Cap;
 use mcp_sansio::server::Millis;
 use mcp_sansio_bridge::{Bridge, BridgeLimits};
 use mcp_sansio_smol::client::{Client, Driver};
@@ -128,9 +130,11 @@ async fn keep_server(shared: &Shared, arguments: &Arguments) {
         let info = *info.get_or_insert_with(|| {
             let host = lock(&shared.bridge).host().cloned();
             // Once for each process: the host stays the same.
-            host.map_or(&UNKNOWN, |host| {
-                Box::leak(Box::new(arguments.restrict(Box::leak(Box::new(host)).client_info())))
-            })
+            let info = match host {
+                Some(host) => Box::leak(Box::new(host)).client_info(),
+                None => UNKNOWN,
+            };
+            Box::leak(Box::new(arguments.restrict(info)))
         });
         let begun = Instant::now();
         match target::open(arguments, info).await {
@@ -178,8 +182,13 @@ async fn keep_server(shared: &Shared, arguments: &Arguments) {
     }
 }
 
-/// The client for a host that has said nothing about itself.
-static UNKNOWN: ClientInfo<'static> = ClientInfo::new("mcp-bridge", env!("CARGO_PKG_VERSION"));
+/// The client for several hosts: a question that its host cannot answer is refused.
+const UNKNOWN: ClientInfo<'static> = ClientInfo::new("mcp-bridge", env!("CARGO_PKG_VERSION"))
+    .feature(Cap::Sampling)
+    .feature(Cap::ElicitForm)
+    .feature(Cap::ElicitUrl)
+    .feature(Cap::Roots)
+    .roots_changed();
 
 async fn connect(shared: &Shared, client: &Client) {
     if let Err(error) = client.connect().await {
@@ -222,7 +231,7 @@ async fn run_beside(driver: &mut Driver, until: impl Future<Output = ()>) {
 }
 
 /// Wakes the program at the deadlines of the bridge.
-async fn keep_time(shared: &Shared) {
+async fn keep_time(shared: &Shared) -> Result<(), String> {
     let mut timer = Timer::never();
     let mut set = None;
     poll_fn(|cx| {
@@ -234,7 +243,7 @@ async fn keep_time(shared: &Shared) {
                 timer = at.map_or_else(Timer::never, Timer::at);
             }
             if Pin::new(&mut timer).poll(cx).is_pending() {
-                return Poll::<()>::Pending;
+                return Poll::Pending;
             }
             set = None;
             let now = shared.now().max(due.unwrap_or(0));
@@ -243,7 +252,7 @@ async fn keep_time(shared: &Shared) {
             cx.waker().wake_by_ref();
         }
     })
-    .await;
+    .await
 }
 
 fn main() -> ExitCode {
@@ -258,7 +267,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut bridge = Bridge::new(arguments.limits).tools(arguments.tools.clone());
+    let bridge = if arguments.listen.is_some() { Bridge::for_hosts } else { Bridge::new };
+    let mut bridge = bridge(arguments.limits).tools(arguments.tools.clone());
     let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
     if let Some(said) = said.as_deref().and_then(|said| Raw::parse(said).ok()) {
         bridge = bridge.known_server(said);
@@ -274,9 +284,34 @@ fn main() -> ExitCode {
     }
     let shared = Shared { bridge: Arc::new(Mutex::new(bridge)), client: Arc::default(), started: Instant::now() };
     let server = async { keep_server(&shared, &arguments).await };
-    let all = serve_host(&shared, arguments.limits).or(server).or(keep_time(&shared));
-    async_io::block_on(all);
+    // Messages for hosts that the futures before have left: the server in front takes them.
+    let rest = poll_fn(|cx| {
+        if lock(&shared.bridge).has_output() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    });
+    let hosts = async {
+        match &arguments.listen {
+            Some(address) => listen::serve_hosts(&shared, &arguments, address).await,
+            None => {
+                serve_host(&shared, arguments.limits).await;
+                Ok(())
+            }
+        }
+    };
+    let server = async {
+        server.await;
+        Ok(())
+    };
+    let served = async_io::block_on(hosts.or(server).or(keep_time(&shared)).or(rest));
     let client = lock(&shared.client).take();
     drop(client);
-    ExitCode::SUCCESS
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("mcp-bridge: {why}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -35,7 +35,11 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(server: Revision, limits: BridgeLimits) -> Self {
-        let bridge = Bridge::new(limits);
+        Rig::of(server, Bridge::new(limits))
+    }
+
+    /// A rig around a bridge.
+    pub(crate) fn of(server: Revision, bridge: Bridge) -> Self {
         Rig { bridge, client: None, now: 0, server, last: 0, got: Vec::new(), wire: String::new(), heard: Vec::new() }
     }
 
@@ -77,12 +81,17 @@ impl Rig {
     }
 
     pub(crate) fn say(&mut self, line: &str) {
-        let link = self.client.as_mut().map(LineClient::handle);
-        match link {
-            Some(mut link) => self.bridge.line(line.as_bytes(), Some(&mut link), self.now).unwrap(),
-            None => self.bridge.line(line.as_bytes(), None, self.now).unwrap(),
-        }
+        self.act(|bridge, link, now| bridge.line(line.as_bytes(), link, now).unwrap());
+    }
+
+    /// Calls the bridge with the client, if there is one.
+    pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Bridge, Option<&mut ClientHandle<'_, '_>>, u64) -> T) -> T {
+        let done = match self.client.as_mut().map(LineClient::handle) {
+            Some(mut link) => act(&mut self.bridge, Some(&mut link), self.now),
+            None => act(&mut self.bridge, None, self.now),
+        };
         self.run();
+        done
     }
 
     /// Runs the client, and takes what both ends got.

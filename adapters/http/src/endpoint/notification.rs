@@ -53,6 +53,11 @@ impl<'m> Endpoint<'m> {
         }
     }
 
+    /// Returns the URI of each subscription to a resource, of all sessions and listens. One that several have comes several times.
+    pub fn subscribed_uris(&self) -> impl Iterator<Item = &str> {
+        self.requests.server.subscribed_uris()
+    }
+
     /// Publishes the changes that handlers have published.
     pub(crate) fn publish_of_handlers(&mut self) {
         let Endpoint { requests, sessions, streams, fleet, .. } = self;
