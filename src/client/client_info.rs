@@ -257,8 +257,14 @@ impl ClientInfo<'_> {
         let mut object = Object::open(params.key("_meta"));
         if revision.is_modern() {
             object.text(meta::VERSION, revision.date());
-            self.write_info(object.key(meta::CLIENT_INFO), revision);
-            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision);
+            match parts.own_client(meta::CLIENT_INFO) {
+                Some(info) => object.raw(meta::CLIENT_INFO, info),
+                None => self.write_info(object.key(meta::CLIENT_INFO), revision),
+            }
+            match parts.own_client(meta::CLIENT_CAPABILITIES) {
+                Some(capabilities) => object.raw(meta::CLIENT_CAPABILITIES, capabilities),
+                None => self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision),
+            }
             if let Some(level) = parts.level {
                 object.text(meta::LOG_LEVEL, level.name());
             }

@@ -507,7 +507,7 @@ impl<'m> Client<'m> {
         let options = &request.options;
         let progress = options.progress.then_some(id);
         let (level, own) = (options.level.or(self.level), request.own_meta());
-        let meta = MetaParts { progress, level, own, trace: request.trace };
+        let meta = MetaParts { progress, level, own, own_client: options.own_client, trace: request.trace };
         let kept = self.held_of(id, held::PARAMS, 0);
         let text = |member: &str, out: &mut Writer<'_>| match kept {
             Some(_) => write_text_of(kept, member, out),

@@ -101,6 +101,7 @@ impl PendingRequest {
             longest: None,
             no_timeout: false,
             any_result: false,
+            own_client: false,
         },
         retryable: false,
         tools_listed: false,

@@ -87,6 +87,8 @@ pub(crate) struct Options {
     pub(crate) no_timeout: bool,
     /// A result of any type ends the request.
     pub(crate) any_result: bool,
+    /// Its own `_meta` says who the client is.
+    pub(crate) own_client: bool,
 }
 
 impl Options {
@@ -300,6 +302,14 @@ impl<'r> Request<'r> {
     /// [`ClientEvent::Asked`](super::ClientEvent::Asked), and refuses types that it does not know.
     pub fn any_result_type(mut self) -> Self {
         self.options.any_result = true;
+        self
+    }
+
+    /// Sends the members of the request's own `_meta` that describe the client, its name and capabilities (2026-07-28), in place of
+    /// those of the [`ClientInfo`](super::ClientInfo): for a program that passes on requests of several clients. Default: they are
+    /// left out.
+    pub fn own_client(mut self) -> Self {
+        self.options.own_client = true;
         self
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct MetaParts<'r> {
     pub(crate) level: Option<LoggingLevel>,
     /// The application's own members.
     pub(crate) own: Option<Raw<'r>>,
+    /// Name and capabilities of the client are those in `own`, where they are there.
+    pub(crate) own_client: bool,
     /// The trace context, in place of such members of `own`.
     pub(crate) trace: Option<&'r dyn TraceMembers>,
 }
@@ -68,6 +70,11 @@ pub(crate) fn write_own_meta(out: &mut Writer<'_>, others: Option<Raw<'_>>, trac
 }
 
 impl MetaParts<'_> {
+    /// Returns a member of the application's own that describes the client, if it may.
+    pub(super) fn own_client(&self, key: &str) -> Option<Raw<'_>> {
+        self.own.filter(|_| self.own_client)?.get(key)
+    }
+
     /// Returns `true` if the member `key` is the client's: the application's own is left out.
     pub(super) fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
         // Up to 2025-11-25 the client writes none, and a server of both eras would take the request for one of 2026-07-28.

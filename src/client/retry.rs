@@ -59,6 +59,7 @@ impl Client<'_> {
             level: pending.options.level.or(self.level),
             // With the trace context.
             own: self.held_of(token, META, 0),
+            own_client: pending.options.own_client,
             trace: None,
         };
         let text = |member: &str, out: &mut Writer<'_>| write_text_of(self.held_of(token, PARAMS, 0), member, out);

@@ -434,7 +434,7 @@ impl Bridge {
             sent = sent.with_progress();
         }
         if own.modern && link.client.is_modern() {
-            sent = sent.any_result_type();
+            sent = sent.any_result_type().own_client();
         }
         // Up to 2025-11-25 the level is that of the connection.
         if let Some(level) = given.log_level.and_then(LoggingLevel::read).filter(|_| !link.client.is_modern())

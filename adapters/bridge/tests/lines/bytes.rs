@@ -60,7 +60,7 @@ fn params_results_and_errors_of_one_era() {
             let [arguments, other, meta, result] = [(); 4].map(|()| chance.json(4));
             let terms = match era == NEW {
                 true => {
-                    r#","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#
+                    r#","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"n","version":"1","z":[ 1 ]},"io.modelcontextprotocol/clientCapabilities":{"y":{ }}"#
                 }
                 false => "",
             };
@@ -71,6 +71,10 @@ fn params_results_and_errors_of_one_era() {
             // One line each: a tab is a space there too.
             assert!(rig.wire.contains(&format!(r#""x":{other},"name":"t","arguments":{arguments},"#)), "{}", rig.wire);
             assert!(rig.wire.contains(&format!(r#""k":{meta}"#)), "{}", rig.wire);
+            // Also who the host is: a server of 2026-07-28 reads it from each request.
+            let client =
+                r#"Info":{"name":"n","version":"1","z":[ 1 ]},"io.modelcontextprotocol/clientCapabilities":{"y":{ }}"#;
+            assert_eq!(rig.wire.matches(client).count(), usize::from(era == NEW), "{}", rig.wire);
             let call = rig.one("tools/call");
             rig.wire.clear();
             if number % 2 == 0 {
