@@ -166,3 +166,76 @@ fn ten_thousand_losses() {
     let state = format!("{:?}", rig.bridge);
     assert!(state.contains("requests: []"), "{state}");
 }
+
+/// Whatever part of the server's bytes has come when it is lost: the request has one answer, and the next connection serves.
+#[test]
+fn lost_at_every_byte() {
+    let question = r#"{"messages":[],"maxTokens":1}"#;
+    for (host, server) in PAIRS {
+        let script = |id: &serde_json::Value| {
+            let asks = match server.is_modern() {
+                true => format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","inputRequests":{{"a":{{"method":"sampling/createMessage","params":{question}}}}}}}}}"#
+                ),
+                false => {
+                    format!(r#"{{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{question}}}"#)
+                }
+            };
+            let progress = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{id},"progress":1}}}}"#
+            );
+            let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
+            [progress, changed.into(), asks, answer, String::new()].join("\n").into_bytes()
+        };
+        let mut cut = 0;
+        loop {
+            let mut rig = Rig::open(host, server);
+            let call = rig.call(host.is_modern());
+            let bytes = script(&rig.one("tools/call")["id"]);
+            if cut > bytes.len() {
+                break;
+            }
+            rig.feed(&bytes[..cut]);
+            rig.lose();
+            assert_eq!(rig.answers(call).len(), 1, "{host:?} {server:?} {cut}: {:?}", rig.got);
+            // A host that was asked hears that it need not answer.
+            let asked = rig.count("sampling/createMessage");
+            assert!(rig.count("notifications/cancelled") <= asked, "{:?}", rig.got);
+            rig.up();
+            rig.heard.retain(|message| message["method"] != "subscriptions/listen");
+            let next = rig.call(host.is_modern());
+            let heard = rig.one("tools/call");
+            rig.result(&heard, r#"{"content":[]}"#);
+            assert!(rig.answer(next)["result"].is_object(), "{host:?} {server:?} {cut}");
+            assert_eq!(rig.answers(call).len(), 1, "{host:?} {server:?} {cut}");
+            cut += 1;
+        }
+    }
+}
+
+/// A machine that slept: what has waited ends once, the connection is opened at once, and what is under way stays.
+#[test]
+fn the_clock_jumps() {
+    const DAY: u64 = 86_400_000;
+    let mut rig = Rig::open(OLD, OLD);
+    let call = rig.call(false);
+    let heard = rig.one("tools/call");
+    rig.wait(DAY);
+    rig.result(&heard, r#"{"content":[]}"#);
+    assert!(rig.answer(call)["result"].is_object());
+    rig.lose();
+    let waits = rig.call(false);
+    assert!(rig.is_waiting(waits));
+    rig.wait(DAY);
+    assert!(rig.answer(waits)["error"].is_object() && rig.bridge.next_deadline().is_none());
+    rig.up();
+    // A clock that was set back: nothing ends early, and a new deadline counts from it.
+    rig.lose();
+    rig.now = 0;
+    let early = rig.call(false);
+    rig.wait(1);
+    assert!(rig.is_waiting(early));
+    rig.wait(DAY);
+    assert!(rig.answer(early)["error"].is_object());
+}
