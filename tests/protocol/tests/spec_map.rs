@@ -43,7 +43,10 @@ fn every_sentence_has_a_row() {
     let ids: BTreeSet<String> = Map::read().rows.into_iter().map(|row| row.id).collect();
     let missing = sentences.difference(&ids).map(|id| format!("{id}: this sentence has no row"));
     // The sentences of the events extension, `E…`, stand in a text of their own.
-    let unknown = ids.difference(&sentences).filter(|id| !id.starts_with('E')).map(|id| format!("{id}: this row has no sentence"));
+    let unknown = ids
+        .difference(&sentences)
+        .filter(|id| !id.starts_with('E'))
+        .map(|id| format!("{id}: this row has no sentence"));
     done(missing.chain(unknown).collect());
 }
 
