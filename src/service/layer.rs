@@ -85,7 +85,7 @@ pub trait Layer<S>: Sync {
 
     /// Gets the response of a client up to 2025-11-25 to a request that the program has written with
     /// [`Server::send_request`]: its `result`, or its `error` object, and the connection or session that it came from. Other
-    /// responses come too; `id` tells them apart.
+    /// responses come too: compare `id`.
     fn response(&self, state: &mut S, id: u64, response: Result<Raw<'_>, Raw<'_>>, scope: Scope) {
         let _ = (state, id, response, scope);
     }

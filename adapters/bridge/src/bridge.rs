@@ -571,7 +571,7 @@ impl Bridge {
         }
     }
 
-    /// Tells the hosts about a change.
+    /// Publishes a change to the hosts.
     pub(crate) fn publish(&mut self, change: ServerChange<'_>) {
         match &mut self.outputs {
             None => self.server.publish(change),

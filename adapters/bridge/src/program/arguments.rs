@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     pub(crate) journal: Option<String>,
     pub(crate) cache: Option<String>,
     pub(crate) listen: Option<String>,
-    /// What `Host` may name besides this machine.
+    /// Names that `Host` may have besides those of this machine.
     pub(crate) names: Vec<String>,
     pub(crate) token: Option<String>,
     pub(crate) hosts: usize,

@@ -137,7 +137,7 @@ fn options(arguments: &Arguments) -> HttpServerOptions {
         .output_total(limits.backlog)
 }
 
-/// Writes what the bridge has for hosts, and tells it their subscriptions.
+/// Writes the messages for hosts, and passes their subscriptions to the bridge.
 fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint) {
     while let Some(output) = { lock(&shared.bridge).next_output() } {
         match output {
