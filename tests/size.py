@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 21940,
-    "code lines, http": 11946,
-    "code lines, published": 61018,
-    "public functions": 1993,
-    "public types": 440,
-    "feature entries": 46,
-    "cfgs": 508,
-    "tracked files": 2362,
-    "words for users": 24645,
+    "code lines, core": 22005,
+    "code lines, http": 11949,
+    "code lines, published": 62481,
+    "public functions": 2050,
+    "public types": 452,
+    "feature entries": 48,
+    "cfgs": 504,
+    "tracked files": 2388,
+    "words for users": 25748,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
