@@ -14,7 +14,7 @@ use super::event::FailureReason;
 use super::head::{UNCODED, put_all, replaces};
 use super::input::Input;
 use super::origin::{check_free_header, copied};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, keep_all};
 use super::reply::{Framing, Reply, values};
 use super::url::{LONGEST, Url, UrlError, resolve};
 use crate::options::options;
@@ -397,12 +397,9 @@ impl<'m> Fetch<'m> {
         if matches!(reply.framing, Framing::Length(length) if length > self.limits.body as u64) {
             return Err(FailureReason::TooLarge);
         }
-        (self.status, self.answer_end) = (reply.status, 0);
-        let head = self.input.bytes(reply.head);
-        if !append(&mut self.answer, &mut self.answer_end, head, self.limits.head) {
-            return Err(FailureReason::TooLarge);
-        }
-        self.answer_head = self.answer_end;
+        self.status = reply.status;
+        let head = keep_all(&mut self.answer, 0, &[self.input.bytes(reply.head)]).ok_or(FailureReason::TooLarge)?;
+        (self.answer_head, self.answer_end) = (head, head);
         self.state = FetchState::Body;
         Ok(true)
     }
@@ -431,12 +428,11 @@ impl<'m> Fetch<'m> {
 
     /// Reads a part of the body. Returns `true` if that changed anything.
     fn read_body(&mut self) -> Result<bool, FailureReason> {
-        let most = self.answer_head.saturating_add(self.limits.body);
         let bytes = self.input.body(self.limits.head)?;
-        let len = bytes.len();
-        if !append(&mut self.answer, &mut self.answer_end, bytes, most) {
-            return Err(FailureReason::TooLarge);
-        }
+        let (len, read) = (bytes.len(), self.answer_end - self.answer_head);
+        let fits = read.saturating_add(len) <= self.limits.body;
+        let end = if fits { keep_all(&mut self.answer, self.answer_end, &[bytes]) } else { None };
+        self.answer_end = end.ok_or(FailureReason::TooLarge)?;
         self.input.take(len);
         if len == 0 && self.input.is_over() {
             self.state = FetchState::Done;
@@ -464,16 +460,4 @@ fn url<'t>(texts: &'t Records<'_>) -> Url<'t> {
         "" => url,
         target => url.with_target(target),
     }
-}
-
-/// Appends all bytes or none, up to a length of `most`. Returns `false` if they do not fit.
-fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8], most: usize) -> bool {
-    let end = used.saturating_add(bytes.len());
-    if end > most || !store.reach(end) {
-        return false;
-    }
-    let place = store.bytes_mut().get_mut(*used..end).unwrap_or(&mut []);
-    mcp_sansio::sink::copy(place, bytes);
-    *used = end;
-    true
 }

@@ -8,10 +8,11 @@ use mcp_sansio::memory::{FixedText, Store};
 use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, copy};
+use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::origin::Sse;
 use super::origin::check_header;
+use super::outgoing::keep_all;
 use super::params::{self, AnnotationError};
 use super::{ExchangeSlot, FailureReason, HeaderError, HttpClientEvent, HttpTransport, ListenState, Url};
 
@@ -586,17 +587,6 @@ impl<'m> HttpClient<'m> {
         let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
         client.into_iter().chain(self.out.remote.next_deadline()).min()
     }
-}
-
-/// Copies texts into a store from `at` on and returns the end, or `None` if they do not fit.
-fn keep_all<T: AsRef<[u8]>>(store: &mut Store<'_>, mut at: usize, parts: &[T]) -> Option<usize> {
-    let parts = parts.iter().map(AsRef::as_ref);
-    for part in parts {
-        let end = at.checked_add(part.len()).filter(|end| store.reach(*end))?;
-        copy(store.bytes_mut().get_mut(at..end)?, part);
-        at = end;
-    }
-    Some(at)
 }
 
 /// Keeps the start of a text.

@@ -176,6 +176,17 @@ impl<'m> Outgoing<'m> {
     }
 }
 
+/// Copies whole texts into a store from `at` on and returns the end, or `None` if they do not fit.
+pub(crate) fn keep_all<T: AsRef<[u8]>>(store: &mut Store<'_>, mut at: usize, parts: &[T]) -> Option<usize> {
+    let parts = parts.iter().map(AsRef::as_ref);
+    for part in parts {
+        let end = at.checked_add(part.len()).filter(|end| store.reach(*end))?;
+        mcp_sansio::sink::copy(store.bytes_mut().get_mut(at..end)?, part);
+        at = end;
+    }
+    Some(at)
+}
+
 /// Moves the first `len` bytes to the end, in pieces that do not overlap: `copy_within` would link a panic.
 fn move_to_end(place: &mut [u8], len: usize) {
     let gap = place.len().saturating_sub(len);
