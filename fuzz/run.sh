@@ -18,7 +18,7 @@ version=0.13.2
 
 # How many inputs the gate tries: three to ten seconds' worth on one core. The time is only a bound, for a machine that is slow.
 # 2,000 of those that are not here.
-declare -A runs=([line]=35000 [scan]=25000 [envelope]=25000 [http_wire]=15000 [tokens]=7000 [tasks]=700 [form]=15000 [cache]=4000 [params]=15000 [arguments]=7000 [old_tasks]=700 [client]=8000 [sse]=35000 [challenge]=100000 [skills]=20000 [schema]=10000)
+declare -A runs=([line]=35000 [scan]=25000 [envelope]=25000 [http_wire]=15000 [tokens]=7000 [tasks]=700 [form]=15000 [cache]=4000 [params]=15000 [arguments]=7000 [old_tasks]=700 [client]=8000 [sse]=35000 [challenge]=100000 [skills]=20000 [event_polls]=4000 [schema]=10000)
 bound=120
 
 # Where things are in memory leaves traces in what is tried next.

@@ -9,6 +9,7 @@ mod cache;
 mod client;
 mod endpoint;
 mod engine;
+mod events;
 #[path = "../../adapters/http/src/http1/tests/exercise.rs"]
 mod exercise;
 mod fetch;
@@ -39,7 +40,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 23] = [
+pub const TARGETS: [(&str, Body); 24] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -56,6 +57,7 @@ pub const TARGETS: [(&str, Body); 23] = [
     ("receiver", receiver),
     ("tasks", tasks),
     ("skills", skills),
+    ("event_polls", event_polls),
     ("form", form),
     ("cache", cache),
     ("params", params),
@@ -437,6 +439,13 @@ pub fn skills(data: &[u8]) {
     let _ = skills::run(data);
 }
 
+/// Checks events: polls with any params come to an end with the cursors of their answers and get each occurrence once, and a client
+/// that gets any answer gives no occurrence twice and asks again no sooner than it may.
+pub fn event_polls(data: &[u8]) {
+    let _ = events::server(data);
+    let _ = events::client(data);
+}
+
 /// Checks a client that follows a task: for all answers of a server, also after losses and restarts, it asks each
 /// question once, never again after its answer was taken, sends nothing else than it may, and ends in its time, once.
 pub fn follow(data: &[u8]) {
@@ -626,6 +635,13 @@ mod tests {
         for seed in 1..400u64 {
             crate::tokens(&noise(seed, 700));
         }
+    }
+
+    #[test]
+    fn event_polls() {
+        over_corpus("event_polls", crate::event_polls);
+        over_noise(crate::event_polls);
+        over_changed_corpus("event_polls", crate::event_polls);
     }
 
     #[test]
