@@ -55,6 +55,7 @@ ROWS = [
     ("prompts", "a prompt, with completion", "tools_raw"),
     ("asks", "questions to the client (feature `ask`)", "tools_raw"),
     ("tasks", "a tool that becomes a task and asks; 4 tasks, 1 KiB of results (`extensions::tasks`)", "tools_raw"),
+    ("events", "a button that clients poll for; 16 occurrences, 512 bytes (`extensions::events`)", "tools_raw"),
     ("skills", "a skill of one file (`extensions::skills`)", "tools_raw"),
     ("apps", "a tool with a page (`extensions::apps`)", "tools_raw"),
     ("http", "HTTP in place of lines: one connection, sessions, event streams (calls of 2026-07-28)", "tools_raw"),
@@ -164,6 +165,20 @@ def of_tasks():
     return b"".join(request(200 + n, method, _meta=meta, **params) for n, (method, params) in enumerate(steps))
 
 
+def of_events():
+    """The button is pressed more often than the ring holds; polls from the beginning, from a page, with an error."""
+    poll = ("events/poll", dict(name="button.pressed"))
+    steps = [("events/list", {}), poll] + [("tools/call", dict(name="press"))] * 20
+    steps += [
+        ("events/poll", dict(name="button.pressed", cursor="1.0")),
+        ("events/poll", dict(name="button.pressed", cursor="1.18", maxEvents=1, maxAgeMs=1000)),
+        ("events/poll", dict(name="none")),
+        ("events/stream", dict(name="button.pressed")),
+        ("events/subscribe", dict(name="button.pressed")),
+    ]
+    return b"".join(request(250 + n, method, _meta=META, **params) for n, (method, params) in enumerate(steps))
+
+
 def of_skills():
     skill = "skill://led"
     steps = [
@@ -224,7 +239,7 @@ def everything(name):
         first, *others = guarded(name, [opening().splitlines()[0], *modern])
         return post(modern[0]) + first + first + b"".join(others)
     listen = request("l", "subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": ["board://status"]})
-    extension = {"tasks": of_tasks, "skills": of_skills, "apps": of_apps}.get(name, bytes)()
+    extension = {"tasks": of_tasks, "events": of_events, "skills": of_skills, "apps": of_apps}.get(name, bytes)()
     return legacy + request("d", "server/discover", _meta=META) + b"".join(modern) + extension + listen + b"[" * 900 + b"\n"
 
 

@@ -34,10 +34,11 @@ all=(everything)
 # The crate of authorization, each with what it needs of it.
 authorized=(client_dpop=auth client_es256=es256 http_tokens=tokens http_es256=tokens,es256)
 tasked=(tasks)
+eventful=(events)
 extended=(skills apps)
 # No row: run.sh checks that it does not panic.
 unlisted=dynamic
-apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted")
+apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted")
 plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$apart"))
 
 build() { # PACKAGE ARGUMENTS...
@@ -60,9 +61,10 @@ small() { # FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name
     build footprint --features "$1,windows" "${windowed[@]/#/--bin=}"
     build footprint --features "$1,ask" "${asking[@]/#/--bin=}"
     build footprint --features "$1,tasks" "${tasked[@]/#/--bin=}"
+    build footprint --features "$1,events" "${eventful[@]/#/--bin=}"
     build footprint --features "$1,skills,apps" "${extended[@]/#/--bin=}"
     build footprint --features "$1,ask,windows" "${all[@]/#/--bin=}"
-    for name in "${plain[@]}" "${windowed[@]}" "${asking[@]}" "${tasked[@]}" "${extended[@]}" "${all[@]}"; do
+    for name in "${plain[@]}" "${windowed[@]}" "${asking[@]}" "${tasked[@]}" "${eventful[@]}" "${extended[@]}" "${all[@]}"; do
         row "$2$name$3" "$name"
     done
     for name in "${authorized[@]}"; do

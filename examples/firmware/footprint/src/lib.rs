@@ -16,6 +16,8 @@ pub mod bound;
 pub mod element;
 #[cfg(feature = "tokens")]
 pub mod guard;
+#[cfg(feature = "events")]
+pub mod events;
 pub mod parts;
 mod port;
 #[cfg(feature = "skills")]
@@ -42,6 +44,8 @@ pub struct Device {
     pub seconds: u32,
     /// The LED.
     pub led: bool,
+    #[cfg(feature = "events")]
+    ring: events::Ring,
     #[cfg(feature = "tasks")]
     flashing: tasks::Flashing,
 }
