@@ -175,7 +175,7 @@ impl<S: HasEvents> Hearing<'_, S> {
             active(events, request, events.oldest(), true)?;
             stream.position = events.oldest();
         }
-        while let Some(stored) = self.heard(stream.position).next() {
+        for stored in self.heard(stream.position) {
             let after = stored.position + 1;
             let sent = request.notify("notifications/events/event", &mut |params| {
                 self.write_occurrence(&stored, params);
@@ -209,26 +209,24 @@ fn named<S: HasEvents>(request: &CustomRequest<'_>) -> Result<(&'static EventTyp
 
 fn poll<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let (hearing, mut from, mut truncated) = Hearing::of(&*state, request)?;
-    let most = match request.params().and_then(|params| params.get("maxEvents")).map(|most| most.u64()) {
+    let mut count = match request.params().and_then(|params| params.get("maxEvents")).map(|most| most.u64()) {
         Some(None | Some(0)) => {
             return Err(RpcError::invalid_params("Invalid params: maxEvents is not a positive number").into());
         }
         most => most.flatten().map_or(BATCH, |most| usize::try_from(most).unwrap_or(BATCH).min(BATCH)),
     };
-    let mut count = most;
     loop {
         let polled = request.result_as("complete", &mut |result| hearing.write_batch(from, count, truncated, result));
-        if polled.is_ok() {
+        if polled.is_ok() || count == 0 {
             return polled;
         }
-        if count > 1 {
-            // Fewer may fit.
-            count /= 2;
-            continue;
+        // Fewer may fit.
+        count /= 2;
+        if count == 0 {
+            // One that never fits is skipped: the client would ask for it again and again.
+            let Some(skipped) = hearing.heard(from).next() else { return polled };
+            (from, truncated) = (skipped.position + 1, true);
         }
-        // One that never fits is skipped: the client would ask for it again and again.
-        let Some(skipped) = hearing.heard(from).next() else { return polled };
-        (from, truncated, count) = (skipped.position + 1, true, most);
     }
 }
 
