@@ -18,14 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 22005,
-    "code lines, http": 11949,
-    "code lines, published": 62481,
+    "code lines, http": 11936,
+    "code lines, published": 62466,
     "public functions": 2050,
     "public types": 452,
     "feature entries": 48,
     "cfgs": 504,
-    "tracked files": 2388,
-    "words for users": 25748,
+    "tracked files": 2397,
+    "words for users": 25781,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
