@@ -183,6 +183,7 @@ impl Server<'_> {
 
     /// Returns whether the request that is being handled may wait for answers. One slot is kept for requests that do
     /// not wait.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn can_ask(&self, params: Option<Raw<'_>>) -> bool {
         if !ASKS || self.is_crowded() || !self.has_ask_share(params.map_or(0, |params| params.as_bytes().len())) {
             return false;

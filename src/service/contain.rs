@@ -1,7 +1,7 @@
 //! Panics of handlers, contained by a function of the host: the core itself cannot catch them.
 
 use super::Service;
-use super::context::{HandlerFailure, HandlerRun, RequestContext};
+use super::context::{HandlerFailure, HandlerRun};
 use super::linked::CatchPanic;
 use crate::server::RpcError;
 use crate::sink::{Mark, Out};
@@ -48,15 +48,15 @@ impl<S> Service<'_, S> {
         self.guard(run).is_some()
     }
 
-    /// Runs a handler that may panic. Then it returns the mark where the handler began to write.
+    /// Runs a handler that may panic. Then it returns `mark`, where the handler began to write.
     #[inline(never)]
-    pub(crate) fn run_guarded<'a>(
+    pub(crate) fn run_guarded<C>(
         &self,
-        handling: RequestContext<'a>,
-        run: impl FnOnce(RequestContext<'a>) -> HandlerRun,
+        mark: Mark,
+        context: C,
+        run: impl FnOnce(C) -> HandlerRun,
     ) -> Result<HandlerRun, Mark> {
-        let mark = handling.out.mark();
-        self.guard(|| run(handling)).ok_or(mark)
+        self.guard(|| run(context)).ok_or(mark)
     }
 }
 

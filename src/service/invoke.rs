@@ -107,8 +107,10 @@ impl<S> Service<'_, S> {
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let result_meta = self.layers_meta();
-        let handling = RequestContext { params, members: &members, ask, principal, reserve, result_meta, ..handling };
-        let mut ran = run_handler!(self, out, handling, (route.call)(self, state, &target, &input, Call { handling }));
+        let call = Call {
+            handling: RequestContext { params, members: &members, ask, principal, reserve, result_meta, ..handling },
+        };
+        let mut ran = run_handler!(self, out, call, (route.call)(self, state, &target, &input, call));
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)

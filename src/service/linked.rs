@@ -317,14 +317,14 @@ impl<S> Service<'_, S> {
     }
 }
 
-/// Runs the handler of a request, whose context is `$handling`, by the expression `$run`.
+/// Runs the handler of a request, whose context is `$context`, by the expression `$run`.
 // A macro, and no function: that would copy what a handler returns, 140 bytes of flash (uart-tools).
 macro_rules! run_handler {
-    ($service:ident, $out:ident, $handling:ident, $run:expr) => {
+    ($service:ident, $out:ident, $context:ident, $run:expr) => {
         match () {
             #[cfg(feature = "alloc")]
             () if $service.routes.catch.is_some() => $service
-                .run_guarded($handling, |$handling| $run)
+                .run_guarded($context.out.mark(), $context, |$context| $run)
                 .unwrap_or_else(|mark| $crate::service::context::HandlerRun::panicked($out, mark)),
             () => $run,
         }

@@ -116,7 +116,7 @@ impl<'c> EndpointConfig<'c> {
         let own = ["localhost", "127.0.0.1", "[::1]"];
         own.iter().chain(self.hosts).any(|known| {
             let (host, port) = authority.split_at_checked(known.len()).unwrap_or((b"", authority));
-            host.eq_ignore_ascii_case(known.as_bytes()) && is_port(port)
+            (host == known.as_bytes() || host.eq_ignore_ascii_case(known.as_bytes())) && is_port(port)
         })
     }
 }
