@@ -17,9 +17,9 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22005,
-    "code lines, http": 11936,
-    "code lines, published": 62466,
+    "code lines, core": 22012,
+    "code lines, http": 11937,
+    "code lines, published": 62474,
     "public functions": 2050,
     "public types": 452,
     "feature entries": 48,
