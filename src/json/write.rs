@@ -5,7 +5,7 @@
 
 use super::text::SHORT;
 use super::{Raw, Text, run};
-use crate::search::{SMALL, find_of_two};
+use crate::search::find_of_two;
 use crate::sink::{FullError, Sink, Writer};
 use core::fmt;
 
@@ -189,10 +189,6 @@ pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), FullErro
 
 /// Does the same as [`raw()`] for the inside of an object.
 pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), FullError> {
-    // Most pieces are quotes, commas and short words: 4 % of a call by the client.
-    if !SMALL && json.len() < 16 && !json.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        return out.put(json);
-    }
     let mut rest = json;
     while let Some(newline) = find_of_two(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
