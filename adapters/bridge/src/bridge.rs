@@ -134,6 +134,8 @@ pub struct Bridge {
     pub(crate) level: Option<LoggingLevel>,
     /// The number of the last round.
     rounds: u64,
+    /// Makes of the number of a round what its `requestState` says.
+    mark: Box<dyn Fn(u64) -> u64 + Send>,
     journal: Option<Journal>,
 }
 
@@ -171,6 +173,7 @@ impl Bridge {
             wanted: Vec::new(),
             level: None,
             rounds: 0,
+            mark: Box::new(|round| round),
             journal: None,
             limits,
         }
@@ -179,9 +182,12 @@ impl Bridge {
     /// Makes a bridge for several hosts. Their server is the program's, such as an HTTP endpoint: it gives each admitted request to
     /// [`request`](Bridge::request), and takes the messages for hosts from [`next_output`](Bridge::next_output). The
     /// connection behind is opened at once.
+    ///
+    /// `mark` makes of each number another one that no host can guess, such as a keyed hash of it: what a host sends back with its
+    /// answers to the questions of a round. A host that guessed it could answer for another one.
     #[must_use]
-    pub fn for_hosts(limits: BridgeLimits) -> Self {
-        let mut bridge = Bridge { outputs: Some(VecDeque::new()), ..Bridge::new(limits) };
+    pub fn for_hosts(limits: BridgeLimits, mark: impl Fn(u64) -> u64 + Send + 'static) -> Self {
+        let mut bridge = Bridge { outputs: Some(VecDeque::new()), mark: Box::new(mark), ..Bridge::new(limits) };
         bridge.behind.need();
         bridge
     }
@@ -478,10 +484,11 @@ impl Bridge {
         }
     }
 
-    /// Returns the number and the `requestState` of the next round.
+    /// Returns the mark and the `requestState` of the next round.
     pub(crate) fn next_round(&mut self) -> (u64, String) {
         self.rounds += 1;
-        (self.rounds, format!("{ROUND}{}", self.rounds))
+        let mark = (self.mark)(self.rounds);
+        (mark, format!("{ROUND}{mark}"))
     }
 
     /// Takes a request of several hosts, which their server has admitted. `message` is the JSON-RPC message; its `id` does not matter.

@@ -8,7 +8,9 @@ mod journal;
 mod listen;
 mod target;
 
+use std::collections::hash_map::RandomState;
 use std::future::{Future, poll_fn};
+use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
@@ -267,8 +269,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let bridge = if arguments.listen.is_some() { Bridge::for_hosts } else { Bridge::new };
-    let mut bridge = bridge(arguments.limits).tools(arguments.tools.clone());
+    let bridge = match arguments.listen {
+        Some(_) => {
+            let keys = RandomState::new();
+            Bridge::for_hosts(arguments.limits, move |round| keys.hash_one(round))
+        }
+        None => Bridge::new(arguments.limits),
+    };
+    let mut bridge = bridge.tools(arguments.tools.clone());
     let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
     if let Some(said) = said.as_deref().and_then(|said| Raw::parse(said).ok()) {
         bridge = bridge.known_server(said);

@@ -12,6 +12,8 @@ use mcp_sansio_bridge::{Bridge, BridgeLimits, Output};
 use crate::rig::Rig;
 
 const OLD: Revision = Revision::V2025_11_25;
+/// Stands for the keys of a program.
+const SECRET: u64 = 0x5eed;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
 
 /// The server of two hosts, and what they have got.
@@ -25,7 +27,7 @@ struct Hosts {
 
 impl Hosts {
     fn new() -> Hosts {
-        let mut rig = Rig::of(OLD, Bridge::for_hosts(BridgeLimits::default()));
+        let mut rig = Rig::of(OLD, Bridge::for_hosts(BridgeLimits::default(), |round| round ^ SECRET));
         rig.up();
         let got = [(); 2].map(|()| LineSink::new(Vec::new()));
         let server = Server::growing(MessageLimits::default());
@@ -119,6 +121,34 @@ fn another_host_cannot_answer() {
         hosts.rig.heard.iter().filter(|message| message["id"] == 7).count()
     };
     assert_eq!((answer(1), answer(0), answer(0)), (0, 1, 1));
+}
+
+/// The `requestState` of a round cannot be guessed from those that a host has seen before.
+#[test]
+fn another_host_does_not_find_a_round() {
+    let mut hosts = Hosts::new();
+    hosts.peers = [Peer::NEW; 2];
+    let call = |members: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t",{members}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}}}}}}}}"#
+        )
+    };
+    let mut say = |host: usize, members: &str, asks: bool| {
+        let line = call(members);
+        let token = hosts.admit(host, &line).expect("a request");
+        hosts.rig.act(|bridge, link, now| bridge.request(token, line.as_bytes(), link, now));
+        if asks {
+            hosts.rig.serve(r#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":{}}"#);
+        }
+        hosts.text(host)
+    };
+    let round = say(0, "", true);
+    let state = format!(r#""requestState":"mcp-bridge:{}""#, 1 ^ SECRET);
+    assert!(round.contains(r#""input_required""#) && round.contains(&state), "{round}");
+    let guess = say(1, r#""requestState":"mcp-bridge:1","inputResponses":{"7":{"roots":[]}},"#, false);
+    assert!(guess.contains("The question is over"), "{guess}");
+    let answer = say(0, &format!(r#"{state},"inputResponses":{{"7":{{"roots":[]}}}},"#), false);
+    assert!(!answer.contains("error"), "{answer}");
 }
 
 /// A host that is gone cancels its requests alone; the server logs what any of them wants.
