@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22012,
+    "code lines, core": 22009,
     "code lines, http": 11937,
-    "code lines, published": 62474,
+    "code lines, published": 62482,
     "public functions": 2050,
     "public types": 452,
     "feature entries": 48,
     "cfgs": 504,
     "tracked files": 2397,
-    "words for users": 25781,
+    "words for users": 25773,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
