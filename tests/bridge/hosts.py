@@ -5,9 +5,11 @@ import asyncio
 import contextlib
 import json
 import os
+import pathlib
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -39,6 +41,13 @@ class Front:
     def children(self):
         found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True)
         return [int(child) for child in found.stdout.split()]
+
+    def rests(self):
+        """Whether it takes less than a tenth of the processor."""
+        taken = lambda: sum(map(int, pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().split()[13:15]))
+        before = taken()
+        time.sleep(1)
+        return taken() - before < 10
 
     def stop(self):
         self.process.kill()
@@ -104,6 +113,7 @@ async def two_hosts():
             print(f"hosts.py: Python SDK ({mode}) and TypeScript SDK (both eras) in front of one child")
         await python(front, "legacy", sse_client(front.url.replace("/mcp", "/sse")))
         print("hosts.py: Python SDK over HTTP with SSE, and TypeScript SDK")
+        assert front.rests()
     finally:
         front.stop()
 

@@ -104,8 +104,9 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         _ => Access::Granted { principal: None },
     };
     let writer = shared.clone();
+    let mut uris = Vec::new();
     let server = server.options(options(arguments)).authorize(&authorize).tick(move |app, endpoint, _| {
-        write(&writer, app, endpoint);
+        write(&writer, app, endpoint, &mut uris);
         None
     });
     server.serve(&service, &mut shared.clone()).await.map_err(fault)
@@ -137,8 +138,8 @@ fn options(arguments: &Arguments) -> HttpServerOptions {
         .output_total(limits.backlog)
 }
 
-/// Writes the messages for hosts, and passes their subscriptions to the bridge.
-fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint) {
+/// Writes the messages for hosts, and passes their subscriptions to the bridge; `uris` are those that it knows.
+fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint, uris: &mut Vec<String>) {
     while let Some(output) = { lock(&shared.bridge).next_output() } {
         match output {
             Output::About(request, act) => drop(endpoint.with_stream_of(request, |server, out| act(server, out))),
@@ -156,5 +157,9 @@ fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint
             _ => {}
         }
     }
-    shared.act(|bridge, link| bridge.subscribed(endpoint.subscribed_uris(), link));
+    // Each use of the client wakes this task again.
+    if !endpoint.subscribed_uris().eq(uris.iter()) {
+        *uris = endpoint.subscribed_uris().map(String::from).collect();
+        shared.act(|bridge, link| bridge.subscribed(uris.iter().map(|uri| &**uri), link));
+    }
 }
