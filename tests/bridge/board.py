@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from programs import Host
@@ -43,12 +44,14 @@ class Board:
 
 
 def talk(board, host_era, server_era):
-    host = Host(host_era, "--wait", "10", "--era", server_era, f"serial:{board.port}")
+    host = Host(host_era, "--wait", "10", "--era", server_era, "--baud", "57600", f"serial:{board.port}")
     host.open()
     tools = [tool["name"] for tool in host.ask("tools/list")["result"]["tools"]]
     call = lambda: host.send("tools/call", name=tools[0], arguments={})
     answered = lambda ident: "code" not in str(host.answer(ident).get("error", ""))
     assert answered(call())
+    with open(board.port, "rb", buffering=0, opener=lambda path, _: os.open(path, os.O_RDONLY | os.O_NOCTTY)) as line:
+        assert termios.tcgetattr(line)[4:6] == [termios.B57600] * 2
     board.unplug()
     waits = call()
     time.sleep(0.3)

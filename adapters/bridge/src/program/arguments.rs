@@ -31,6 +31,7 @@ options:
   --journal FILE      adds one line of JSON for each request, without its arguments
   --cache FILE        keeps what the server says about itself, so that a host opens at once
                       while the server is away
+  --baud N            the speed of a serial line, in bits per second (115200)
   --era ERA           speaks only that era to the server: modern (2026-07-28) or legacy
   --message BYTES     the most bytes of a message (16777216)
   --backlog BYTES     the most bytes of answers at a time (33554432)
@@ -54,6 +55,8 @@ pub(crate) struct Arguments {
     pub(crate) names: Vec<String>,
     pub(crate) token: Option<String>,
     pub(crate) hosts: usize,
+    /// The speed of a serial line, in bits per second.
+    pub(crate) baud: u32,
     era: Option<Era>,
     /// The program, or the address.
     pub(crate) target: String,
@@ -80,6 +83,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         names: Vec::new(),
         token: None,
         hosts: 64,
+        baud: 115_200,
         era: None,
         target: String::new(),
         program: None,
@@ -139,6 +143,7 @@ impl Arguments {
                 self.token = Some(token.trim().to_owned()).filter(|token| !token.is_empty());
                 self.token.as_ref().ok_or_else(wrong)?;
             }
+            "--baud" => self.baud = value.parse().map_err(|_| wrong())?,
             "--era" => {
                 self.era = Some(match &*value {
                     "modern" => Era::Modern,

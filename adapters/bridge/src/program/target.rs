@@ -44,7 +44,7 @@ pub(crate) async fn open(
         Some(numbers) => Some(usb(numbers, "/sys/class/tty".as_ref()).ok_or("no such device is plugged in")?),
         None => target.strip_prefix("serial:").map(str::to_owned),
     } {
-        let line = serial(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = serial(&path, arguments.baud).map_err(|error| format!("{path}: {error}"))?;
         return Ok(over(line, info, &options));
     }
     let http = HttpOptions::new().options(options);
@@ -79,17 +79,21 @@ fn usb(numbers: &str, lines: &std::path::Path) -> Option<String> {
     Some(format!("/dev/{}", found.file_name().to_str()?))
 }
 
-/// Opens a serial line, without the terminal's own ways with bytes.
+/// Opens a serial line of `baud` bits per second, without flow control and the terminal's own ways with bytes.
 #[cfg(unix)]
-fn serial(path: &str) -> std::io::Result<async_io::Async<std::fs::File>> {
+fn serial(path: &str, baud: u32) -> std::io::Result<async_io::Async<std::fs::File>> {
     use rustix::fs::{Mode, OFlags};
-    use rustix::termios;
+    use rustix::termios::{self, ControlModes};
     use std::io::Write;
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let line = rustix::fs::open(path, flags, Mode::empty())?;
     if termios::isatty(&line) {
         let mut settings = termios::tcgetattr(&line)?;
         settings.make_raw();
+        settings.set_speed(baud)?;
+        // A board of three wires has no modem's lines.
+        settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
+        settings.control_modes -= ControlModes::CRTSCTS;
         termios::tcsetattr(&line, termios::OptionalActions::Now, &settings)?;
     }
     let mut line = std::fs::File::from(line);
