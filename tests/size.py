@@ -19,13 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22009,
     "code lines, http": 11937,
-    "code lines, published": 62482,
+    "code lines, published": 62492,
     "public functions": 2050,
     "public types": 452,
     "feature entries": 48,
     "cfgs": 504,
     "tracked files": 2397,
-    "words for users": 25773,
+    "words for users": 25749,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
