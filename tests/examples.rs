@@ -273,6 +273,33 @@ fn callers_see_their_tools() {
     }
 }
 
+/// Who follows the bell of one door hears of that door.
+#[test]
+fn doorbell_tells_of_its_events() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let mut server = Command::new(example("doorbell")).arg("0").stdout(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(server.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let url = said.split_once(": ").unwrap().1;
+    let poll = |cursor: &str| {
+        let params = format!(r#"{{"name":"bell.rung","arguments":{{"door":2}},"cursor":{cursor}}}"#);
+        let params = Raw::parse(params.as_bytes()).unwrap();
+        ask_with(url, "any", &Request::raw("events/poll", Some(params)))
+    };
+    let ring =
+        |door: &str| ask_with(url, "any", &Request::call("ring").arguments(&Raw::parse(door.as_bytes()).unwrap()));
+    let begun = poll("null").unwrap_or_default();
+    let cursor = Raw::parse(begun.as_bytes()).ok().and_then(|begun| begun.get("cursor")).unwrap_or(Raw::constant("7"));
+    let rung = [r#"{"door":3}"#, r#"{"door":2}"#].map(ring);
+    let heard = poll(cursor.as_str());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(rung.iter().all(|rung| rung.as_ref().is_ok_and(|rung| rung.contains("rung"))), "{rung:?}");
+    let heard = heard.unwrap();
+    assert!(heard.contains(r#""data":{"door":2}"#) && !heard.contains(r#""data":{"door":3}"#), "{begun} {heard}");
+}
+
 #[test]
 fn guarded_checks_tokens_and_scopes() {
     use std::io::{BufRead, BufReader};
