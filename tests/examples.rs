@@ -273,7 +273,7 @@ fn callers_see_their_tools() {
     }
 }
 
-/// Who follows the bell of one door hears of that door.
+/// A client that follows the bell of one door hears of that door alone.
 #[test]
 fn doorbell_tells_of_its_events() {
     use std::io::{BufRead, BufReader};
