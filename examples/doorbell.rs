@@ -1,4 +1,4 @@
-//! A server over HTTP that tells of events: the tool `ring` rings a bell, and clients that follow `bell.rung` hear it.
+//! A server over HTTP with events: the tool `ring` rings a bell, and clients that follow `bell.rung` hear it.
 //!
 //! Specification: <https://modelcontextprotocol.io/seps/3415-events-extension>.
 //! Try it: `cargo run --example doorbell -- 8936`, then in two terminals
