@@ -79,8 +79,9 @@ mod tests {
         formats::<crate::client::views::ViewError>();
         formats::<crate::client::form::FormError>();
         #[cfg(feature = "serde")]
-        formats::<crate::json::DeserializeError>();
-        #[cfg(feature = "serde")]
-        formats::<crate::json::SerializeError>();
+        {
+            formats::<crate::json::DeserializeError>();
+            formats::<crate::json::SerializeError>();
+        }
     };
 }

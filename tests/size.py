@@ -17,13 +17,13 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22009,
+    "code lines, core": 22007,
     "code lines, http": 11937,
-    "code lines, published": 62492,
+    "code lines, published": 62491,
     "public functions": 2050,
     "public types": 452,
     "feature entries": 48,
-    "cfgs": 504,
+    "cfgs": 500,
     "tracked files": 2398,
     "words for users": 25756,
 }

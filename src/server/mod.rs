@@ -45,9 +45,7 @@ pub use seal::{AssociatedData, Seal, SealError};
 pub(crate) use server_info::DeclareExtensions;
 pub use server_info::{Caching, ServerInfo, ServerOptions, TransportChecks};
 #[cfg(feature = "windows")]
-pub(crate) use streamed_reply::Skip;
-#[cfg(feature = "windows")]
-pub(crate) use streamed_reply::{Give, Puller};
+pub(crate) use streamed_reply::{Give, Puller, Skip};
 pub(crate) use streamed_reply::{ListPage, StreamBody, StreamedReply, WINDOWS, WriteReply};
 
 pub use crate::content::Icon;

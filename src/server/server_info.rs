@@ -306,15 +306,11 @@ fn write_capabilities(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revis
         object.fixed("completions", "{}");
     }
     object.raw_if("experimental", about.experimental);
-    if revision.has(Since::Extensions) {
-        #[cfg(not(feature = "extensions"))]
-        object.raw_if("extensions", about.extensions);
-        #[cfg(feature = "extensions")]
-        write_extensions(about, object);
-    }
     #[cfg(feature = "extensions")]
-    if let Some(declared) = about.declared {
-        declared.write_capabilities(object, revision);
+    write_extensions(about, object, revision);
+    #[cfg(not(feature = "extensions"))]
+    if revision.has(Since::Extensions) {
+        object.raw_if("extensions", about.extensions);
     }
     if about.has(ServerCapability::Logging) {
         object.fixed("logging", "{}");
@@ -361,15 +357,22 @@ impl core::fmt::Debug for dyn DeclareExtensions + Sync + '_ {
     }
 }
 
+/// Writes `extensions`, and what the declared ones write beside it.
 #[cfg(feature = "extensions")]
-fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>) {
-    let Some(declared) = about.declared else { return object.raw_if("extensions", about.extensions) };
-    let mut extensions = Object::open(object.key("extensions"));
-    if let Some(own) = about.extensions {
-        extensions.spread(own);
+fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
+    let is_known = revision.has(Since::Extensions);
+    let Some(declared) = about.declared else {
+        return object.raw_if("extensions", about.extensions.filter(|_| is_known));
+    };
+    if is_known {
+        let mut extensions = Object::open(object.key("extensions"));
+        if let Some(own) = about.extensions {
+            extensions.spread(own);
+        }
+        declared.write_settings(&mut extensions);
+        extensions.close();
     }
-    declared.write_settings(&mut extensions);
-    extensions.close()
+    declared.write_capabilities(object, revision);
 }
 
 /// The description of the server and the checks of the transport and the application, for [`Server::handle`].

@@ -81,13 +81,11 @@ pub use returned::{
 
 use self::text::Pen;
 use super::PromptArgument;
-#[cfg(doc)]
-use super::{Call, Tool};
 use crate::json::Raw;
-#[cfg(doc)]
-use crate::json::Text;
 use crate::search::same;
 use crate::sink::{FullError, Sink};
+#[cfg(doc)]
+use {super::Call, super::Tool, crate::json::Text};
 
 /// The arguments of a tool as a type. `#[derive(Arguments)]` implements it for structs with named fields, and for enums
 /// with `#[arguments(tag = "..")]`; for enums of unit variants the derive implements [`Argument`] alone.

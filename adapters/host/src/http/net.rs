@@ -4,9 +4,10 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 #[cfg(unix)]
-use std::os::unix::net::{UnixListener, UnixStream};
-#[cfg(unix)]
-use std::path::Path;
+use std::{
+    os::unix::net::{UnixListener, UnixStream},
+    path::Path,
+};
 
 /// A socket.
 #[derive(Debug)]
