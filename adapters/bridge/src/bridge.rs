@@ -217,7 +217,7 @@ impl Bridge {
         self.hello.result.as_ref().map(OwnedRaw::raw)
     }
 
-    /// Returns the description of the server for hosts: of one that may have any capability, if none has come.
+    /// Returns the description of the server for hosts. Before a server has come, it is that of one with all capabilities.
     #[must_use]
     pub fn hello(&self) -> Hello {
         if self.hello.is_known { self.hello.clone() } else { Hello::unknown() }
@@ -714,7 +714,7 @@ impl Bridge {
         }
     }
 
-    /// Takes a notification of a host. It goes on up to 2025-11-25: a client of 2026-07-28 sends none but cancellations.
+    /// Takes a notification of a host, and passes it on to a server up to 2025-11-25. To later ones clients send only cancellations.
     pub fn notification(
         &mut self,
         method: &Text<'_>,

@@ -49,7 +49,7 @@ pub(crate) trait Requested<'c> {
     }
 }
 
-/// Implements [`Requested`] for a context, with what is not the same for all of them.
+/// Implements [`Requested`] for a context. The arguments are what differs between contexts.
 macro_rules! requested {
     ($context:ident: $($own:item)*) => {
         impl<'c> Requested<'c> for $context<'c> {
