@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tables, and with a second argument docs/scale.svg and the tables of docs/scale.md, from the values of `scale`.
+"""Makes tables, and with a second argument docs/scale.svg and the table of docs/scale.md, from the values of `scale`.
 
 usage: tests/scale/page.py VALUES [MACHINE]
 """
@@ -66,6 +66,18 @@ def tables(values):
     return "\n".join(lines)
 
 
+def summary(values):
+    """Returns the table of the page: each curve at its largest size. The picture has the smaller ones, and what only the core has."""
+    lines = ["| | blocking | smol |", "|---|---:|---:|"]
+    for heading, _, rows in TABLES:
+        found = [(words, values[curve]) for curve, words, _ in rows if "smol" in values[curve]]
+        if found:
+            size = max(found[0][1]["smol"])
+            lines.append(f"| **{heading}: {size:,}** | | |")
+            lines += [f"| {words} | {shown(of['blocking'][size])} | {shown(of['smol'][size])} |" for words, of in found]
+    return "\n".join(lines) + "\n"
+
+
 def picture(values):
     """Returns the picture: a field for each curve, sizes on a logarithmic scale, values from 0."""
     curves = [(curve, words, unit) for _, unit, rows in TABLES for curve, words, inside in rows if inside]
@@ -110,14 +122,13 @@ def picture(values):
 
 def main():
     values = read(sys.argv[1])
-    text = tables(values)
     if len(sys.argv) < 3:
-        print(text)
+        print(tables(values))
         return
     docs = pathlib.Path(__file__).resolve().parents[2] / "docs"
     page = docs / "scale.md"
     begin, end = "<!-- tests/scale/run.sh --page -->\n", "<!-- end -->\n"
-    made = f"{begin}\nMeasured in one run ({sys.argv[2]}).\n\n{text}\n{end}"
+    made = f"{begin}\nMeasured in one run ({sys.argv[2]}), at the largest size of each:\n\n{summary(values)}\n{end}"
     whole = re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda _: made, page.read_text(), flags=re.S)
     page.write_text(whole)
     (docs / "scale.svg").write_text(picture(values))
