@@ -30,8 +30,3 @@ pub mod skills;
 pub mod tasks;
 #[cfg(any(feature = "events-client", feature = "tasks-client"))]
 mod written;
-
-/// The programs of the README are tests too.
-#[cfg(all(doctest, feature = "skills-client", feature = "tasks"))]
-#[doc = include_str!("../README.md")]
-struct Readme;

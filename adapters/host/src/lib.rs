@@ -97,8 +97,3 @@ pub use {
     outcomes::{OutcomeHandler, Outcomes},
     tasks::{FollowedTasks, may_pass, take_task_outcome},
 };
-
-/// The program of the README is a test too.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
