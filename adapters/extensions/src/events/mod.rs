@@ -68,11 +68,15 @@ pub mod client;
 mod event_type;
 mod methods;
 mod ring;
+#[cfg(feature = "events-webhooks")]
+mod signature;
 mod streams;
 
 pub use event_type::{EventSubscription, EventType, FORBIDDEN, NOT_FOUND};
 pub use methods::{deliver, extension};
 pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, emit};
+#[cfg(feature = "events-webhooks")]
+pub use signature::{SignatureError, WebhookSecret};
 pub use streams::StreamSlot;
 
 /// The programs of the page about events are tests too.
