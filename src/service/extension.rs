@@ -254,6 +254,7 @@ pub struct Topic<S: 'static> {
     method: &'static str,
     agrees: fn(&S, &str, Option<&str>) -> bool,
     write: WriteNews<S>,
+    open: bool,
 }
 
 impl<S> Topic<S> {
@@ -261,13 +262,18 @@ impl<S> Topic<S> {
     /// of their params from the state, for a key (empty if the member is `true`). If the function calls
     /// [`Object::fail`], the notification is left out.
     pub const fn new(member: &'static str, method: &'static str, write: fn(&S, &str, &mut Object<'_, '_>)) -> Self {
-        Topic { member, method, agrees: |_, _, _| true, write }
+        Topic { member, method, agrees: |_, _, _| true, write, open: false }
     }
 
     /// Sets the function that says whether a client may listen to a key; it gets the key and the authenticated user. The
     /// acknowledgement leaves out the other keys. Default: it may listen to all.
     pub const fn agrees(self, agrees: fn(&S, &str, Option<&str>) -> bool) -> Self {
         Topic { agrees, ..self }
+    }
+
+    /// Lets all clients select the topic, also those that do not declare the extension.
+    pub const fn open(self) -> Self {
+        Topic { open: true, ..self }
     }
 }
 
@@ -494,8 +500,12 @@ impl<S> ListenTopics for Listening<'_, '_, S> {
     }
 
     fn check(&self, index: usize) -> Result<(), RpcError<'static>> {
-        let extension = self.service.topics().nth(index).map_or("", |(extension, _)| extension.id);
-        declared(self.capabilities, extension).map(drop).ok_or(RpcError::missing_extension(extension))
+        match self.service.topics().nth(index) {
+            Some((extension, topic)) if !topic.open && declared(self.capabilities, extension.id).is_none() => {
+                Err(RpcError::missing_extension(extension.id))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn agrees(&self, index: usize, key: &str) -> bool {

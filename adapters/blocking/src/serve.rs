@@ -172,10 +172,14 @@ impl<S> Loop<'_, '_, '_, S> {
             self.lines.out().only_answers();
         }
         while self.lines.run(self.service, self.state) == NextStep::Write {}
-        let Some(late) = &mut self.serving.late else { return false };
-        late.give(&mut self.lines, self.service, self.state);
-        while self.lines.run(self.service, self.state) == NextStep::Write {}
-        late.poll_ready(&mut Context::from_waker(&self.waker)).is_ready()
+        let mut more = false;
+        if let Some(late) = &mut self.serving.late {
+            late.give(&mut self.lines, self.service, self.state);
+            while self.lines.run(self.service, self.state) == NextStep::Write {}
+            more = late.poll_ready(&mut Context::from_waker(&self.waker)).is_ready();
+        }
+        self.serving.tick(self.service, &mut self.lines, self.state);
+        more
     }
 
     fn feed(&mut self, mut bytes: &[u8]) {

@@ -19,12 +19,10 @@ extern crate alloc;
 extern crate std;
 
 pub mod apps;
-#[cfg(any(feature = "events", feature = "tasks"))]
-mod date;
 #[cfg(feature = "events")]
 pub mod events;
 #[cfg(any(feature = "events", feature = "tasks"))]
-mod record_out;
+mod shared;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;

@@ -1,7 +1,7 @@
 //! Signatures of webhooks, against what others have computed.
 #![cfg(feature = "events-webhooks")]
 
-use mcp_sansio_extensions::events::{SignatureError, WebhookSecret};
+use mcp_sansio_extensions::events::webhook::{SignatureError, WebhookSecret};
 
 const NOW: u64 = 1_614_265_330;
 const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";

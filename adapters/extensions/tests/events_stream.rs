@@ -5,7 +5,7 @@ use mcp_sansio::server::{MessageLimits, RequestToken, RespondError, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_extensions::events::{
-    EventOccurrence, EventType, Events, FORBIDDEN, HasEvents, StreamSlot, deliver, emit, extension,
+    EventOccurrence, EventType, Events, FORBIDDEN, HasEvents, StreamSlot, deliver, emit, end_stream, extension, turn,
 };
 use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody};
 use serde_json::{Value, json};
@@ -36,9 +36,7 @@ impl HasEvents for Door {
 }
 
 static EXTENSIONS: [Extension<Door>; 1] = [extension()];
-const SERVICE: Service<'static, Door> = Service::new("door", "1.0")
-    .extend(&EXTENSIONS)
-    .on_cancel(|door: &mut Door, token: RequestToken| door.events.end_stream(token));
+const SERVICE: Service<'static, Door> = Service::new("door", "1.0").extend(&EXTENSIONS).on_cancel(end_stream);
 
 struct Desk {
     server: Server<'static>,
@@ -46,6 +44,8 @@ struct Desk {
     now: u64,
     user: Option<&'static str>,
     output: usize,
+    /// The time of the next turn.
+    next: Option<u64>,
 }
 
 impl Desk {
@@ -54,7 +54,7 @@ impl Desk {
         let slots = vec![StreamSlot::FREE; streams].leak();
         let events = events.streams(slots, vec![0; 128].leak(), share);
         let door = Door { events, closed: false };
-        Desk { server: Server::growing(MessageLimits::default()), door, now: 1, user: None, output: 4096 }
+        Desk { server: Server::growing(MessageLimits::default()), door, now: 1, user: None, output: 4096, next: None }
     }
 
     fn send(&mut self, message: Value) -> Vec<Value> {
@@ -84,16 +84,15 @@ impl Desk {
     fn turn(&mut self) -> Vec<Value> {
         self.server.set_now(self.now);
         let mut heard = Vec::new();
-        while let Some(token) = self.door.events.next_stream(self.now) {
-            let mut bytes = vec![0; self.output];
+        let Desk { server, door, now, output, next, .. } = self;
+        *next = turn(door, *now, |door, token| {
+            let mut bytes = vec![0; *output];
             let mut out = LineSink::new(SliceStorage::new(&mut bytes));
-            match SERVICE.answer(&mut self.door, token.as_custom(), &mut self.server, &mut out, deliver) {
-                Ok(_) => {}
-                Err(RespondError::Stale) => self.door.events.end_stream(token),
-                other => panic!("{other:?}"),
-            }
+            let done = SERVICE.answer(door, token.as_custom(), server, &mut out, deliver);
             heard.extend(read(out.pending()));
-        }
+            assert!(matches!(done, Ok(_) | Err(RespondError::Stale)), "{done:?}");
+            done.map(drop)
+        });
         heard
     }
 }
@@ -150,7 +149,7 @@ fn a_stream_from_its_beginning_to_its_cancellation() {
     desk.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 } }));
     desk.ring(4);
     assert!(desk.turn().is_empty());
-    assert_eq!(desk.door.events.next_heartbeat(), None);
+    assert_eq!(desk.next, None);
 }
 
 // spec: E051 E052
@@ -159,7 +158,7 @@ fn heartbeats_have_the_cursor() {
     let mut desk = Desk::new(8, 4, 4);
     desk.stream(5, json!({ "name": "bell.rung", "arguments": { "door": 2 } }));
     assert!(desk.turn().is_empty());
-    assert_eq!(desk.door.events.next_heartbeat(), Some(20_001));
+    assert_eq!(desk.next, Some(20_001));
     // What does not match moves the cursor too.
     desk.ring(1);
     desk.now = 20_000;
@@ -204,7 +203,7 @@ fn gaps_in_between() {
     desk.now = 5_000;
     let old = desk.stream(7, json!({ "name": "bell.rung", "cursor": "77.3", "maxAgeMs": 1 }));
     assert_eq!(short(&old), ["active 77.3 true #7"]);
-    desk.door.events.end_stream(RequestToken::from_bits(1));
+    end_stream(&mut desk.door, RequestToken::from_bits(1));
     assert_eq!(short(&desk.turn()), ["event 4 77.4 #6", "event 5 77.5 #6"]);
 }
 
@@ -246,7 +245,7 @@ fn who_may_not_hear_it_any_more_is_told() {
     assert_eq!(short(&heard), ["terminated -32024 #5", "result 5"]);
     assert_eq!(heard[0]["params"]["error"], json!({ "code": -32024, "message": "Forbidden" }));
     assert_eq!(heard[1]["result"]["resultType"], "complete");
-    assert!(desk.turn().is_empty() && desk.door.events.next_heartbeat().is_none());
+    assert!(desk.turn().is_empty() && desk.next.is_none());
     let refused = desk.stream(6, json!({ "name": "bell.rung" }));
     assert_eq!(refused[0]["error"]["code"], -32024);
 }
@@ -297,13 +296,10 @@ fn over_http() {
         endpoint.request(&mut app, &head, body.to_string().as_bytes(), 0, &mut |bytes| bytes.fill(7), &mut out);
     let ResponseBody::Stream(stream) = response.content else { panic!("{}", String::from_utf8_lossy(out.pending())) };
     let pull = |endpoint: &mut Endpoint<'_>, door: &mut Door| {
+        turn(door, 1, |door, token| {
+            endpoint.answer(&mut App::new(const { &SERVICE }, door), token.as_custom(), deliver)
+        });
         let mut app = App::new(const { &SERVICE }, door);
-        while let Some(token) = app.state.events.next_stream(1) {
-            match endpoint.answer(&mut app, token.as_custom(), deliver) {
-                Err(RespondError::Stale) => app.state.events.end_stream(token),
-                done => done.unwrap(),
-            }
-        }
         let mut out = LineSink::new(Vec::new());
         let _ = endpoint.pull(stream, &mut app, 1, &mut out);
         let text = String::from_utf8(out.pending().to_vec()).unwrap();
@@ -315,5 +311,5 @@ fn over_http() {
     assert_eq!(short(&pull(&mut endpoint, &mut desk.door)), ["event 3 77.1 #5"]);
     let mut app = App::new(const { &SERVICE }, &mut desk.door);
     endpoint.detach(stream, &mut app, 1);
-    assert_eq!(desk.door.events.next_heartbeat(), None);
+    assert_eq!(turn(&mut desk.door, 1, |_, _| unreachable!()), None);
 }

@@ -168,10 +168,13 @@ impl<S> Queue<S> {
 type Write<S> =
     Box<dyn FnOnce(&Service<'_, S>, &mut S, &mut Server<'_>, &mut dyn Out) -> Result<(), RespondError> + Send>;
 
+/// Changes the state.
+type Update<S> = Box<dyn FnOnce(&mut S) + Send>;
+
 enum Answer<S: 'static> {
     Write(Write<S>),
     /// Prepares the state for the next run of the handler.
-    Resume(Box<dyn FnOnce(&mut S) + Send>),
+    Resume(Update<S>),
 }
 
 enum LateMessage<S: 'static> {
@@ -183,6 +186,7 @@ enum LateMessage<S: 'static> {
     ChangeToHere(String, OwnedServerChange),
     EndSession([u8; 16], Millis),
     Answer(RequestToken, Answer<S>),
+    Update(Update<S>),
     Decided,
 }
 
@@ -310,6 +314,14 @@ impl<S: 'static> LateSender<S> {
     /// [`LateSendError`]
     pub fn announce(&self, level: LoggingLevel, message: impl Into<LogMessage>) -> Result<(), LateSendError> {
         self.0.send(LateMessage::Log { token: None, level, message: message.into() })
+    }
+
+    /// Runs a function on the side of the server, with the state of the handlers: such as to emit an event from any thread.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn update(&self, update: impl FnOnce(&mut S) + Send + 'static) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Update(Box::new(update)))
     }
 
     /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of
@@ -442,6 +454,9 @@ impl<S: 'static> LateReceiver<S> {
                 LateMessage::ChangeToHere(principal, change) => target.publish_to_here(&principal, change.as_change()),
                 LateMessage::EndSession(session, until) => target.end_session_here(service, state, &session, until),
                 LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
+                LateMessage::Update(update) => {
+                    prepared(service, state, update);
+                }
                 LateMessage::Decided => self.decided = true,
             }
         }
@@ -585,7 +600,7 @@ pub trait LateTarget<S: 'static> {
 }
 
 /// Prepares the state for a handler that runs again. Returns whether that came to its end.
-fn prepared<S>(service: &Service<'_, S>, state: &mut S, prepare: Box<dyn FnOnce(&mut S) + Send>) -> bool {
+fn prepared<S>(service: &Service<'_, S>, state: &mut S, prepare: Update<S>) -> bool {
     let mut prepare = Some(prepare);
     service.contained(&mut || {
         if let Some(prepare) = prepare.take() {

@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::server::{MessageLimits, Millis, Server};
+use mcp_sansio::service::Service;
 use mcp_sansio::sink::Out;
 
 use crate::{LateReceiver, Stopper};
 
 /// A function that looks for changes.
 type Look<S> = fn(&mut S, &mut Server<'_>);
+
+/// A function that is called after each turn.
+type Tick<S> = Box<dyn FnMut(&Service<'_, S>, &mut S, &mut Server<'_>, &mut dyn Out, Millis) -> Option<Millis> + Send>;
 
 /// A server on lines without its reader and writer: its settings, its timers, and its way to the end. The macro
 /// [`line_server!`](crate::line_server) makes the builder.
@@ -26,9 +30,12 @@ pub struct LineServing<S: 'static> {
     pub late: Option<LateReceiver<S>>,
     /// A function that looks for changes from time to time.
     pub watch: Option<(Duration, Look<S>)>,
+    /// A function that is called after each turn.
+    pub tick: Option<Tick<S>>,
     /// Ends the server.
     pub stopper: Stopper,
     look_at: Option<Instant>,
+    tick_at: Option<Instant>,
     /// The input has ended: late answers are waited for until this time.
     patience: Option<Instant>,
     abandoned: bool,
@@ -45,8 +52,10 @@ impl<S> LineServing<S> {
             grace: Duration::from_millis(1500),
             late: None,
             watch: None,
+            tick: None,
             stopper: Stopper::new(),
             look_at: None,
+            tick_at: None,
             patience: None,
             abandoned: false,
             started: Instant::now(),
@@ -61,6 +70,14 @@ impl<S> LineServing<S> {
         if let (Some((_, look)), Some(_)) = (&self.watch, self.look_at.take_if(|at| *at <= now)) {
             look(state, lines.server());
         }
+    }
+
+    /// Calls the function of each turn. Call it after [`LineServer::run`] and the late messages.
+    pub fn tick<O: Out>(&mut self, service: &Service<'_, S>, lines: &mut LineServer<'_, O>, state: &mut S) {
+        let Some(tick) = &mut self.tick else { return };
+        let (server, out) = lines.parts();
+        let next = tick(service, state, server, out, self.started.elapsed().as_millis() as Millis);
+        self.tick_at = next.and_then(|at| self.started.checked_add(Duration::from_millis(at)));
     }
 
     /// Ends the input if the server was stopped, and abandons its requests if it was stopped twice. Returns whether that is new.
@@ -100,7 +117,7 @@ impl<S> LineServing<S> {
         let watch = self.watch.as_ref().filter(|_| server.has_subscribers());
         self.look_at = watch.map(|(period, _)| self.look_at.unwrap_or_else(|| Instant::now() + *period));
         let patience = self.patience.filter(|_| !self.abandoned);
-        [deadline, self.look_at, patience].into_iter().flatten().min()
+        [deadline, self.look_at, self.tick_at, patience].into_iter().flatten().min()
     }
 }
 
@@ -169,6 +186,24 @@ macro_rules! line_server {
                 look: fn(&mut S, &mut $crate::mcp_sansio::server::Server<'_>),
             ) -> Self {
                 self.serving.watch = Some((period, look));
+                self
+            }
+
+            /// Calls `tick` after each turn of the server with the time in milliseconds since `new`, and at the time that the last call
+            /// returned. It may answer and publish. For work that [`late`](Serve::late) and [`watch`](Serve::watch) do not cover.
+            pub fn tick(
+                mut self,
+                tick: impl FnMut(
+                    &$crate::mcp_sansio::service::Service<'_, S>,
+                    &mut S,
+                    &mut $crate::mcp_sansio::server::Server<'_>,
+                    &mut dyn $crate::mcp_sansio::sink::Out,
+                    $crate::mcp_sansio::server::Millis,
+                ) -> Option<$crate::mcp_sansio::server::Millis>
+                + Send
+                + 'static,
+            ) -> Self {
+                self.serving.tick = Some(Box::new(tick));
                 self
             }
 

@@ -61,6 +61,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
                 self.session.out().only_answers();
             }
             let next = self.session.run(self.service, self.state);
+            self.serving.tick(self.service, &mut self.session, self.state);
             if self.serving.is_abandoned() {
                 let _ = self.session.abandon();
             }

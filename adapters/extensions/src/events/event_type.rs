@@ -4,6 +4,8 @@ use mcp_sansio::error::RpcError;
 use mcp_sansio::json::schema::check_schema;
 use mcp_sansio::json::{Object, Raw};
 
+use crate::events::source::{EventSubscription, Occurrences};
+
 /// The error -32023 `NotFound` for an event type, also for one that a caller must not know of: see [`EventType::check`].
 pub const NOT_FOUND: RpcError<'static> =
     RpcError::new(-32023, "NotFound").with_data(Raw::constant(r#"{"kind":"event"}"#));
@@ -12,19 +14,11 @@ pub const NOT_FOUND: RpcError<'static> =
 /// [`EventType::check`].
 pub const FORBIDDEN: RpcError<'static> = RpcError::new(-32024, "Forbidden");
 
-/// A subscription: what a client wants to hear of. The server keeps none of it for polls.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct EventSubscription<'s> {
-    /// The `arguments`, a JSON object; `{}` if the client sent none.
-    pub arguments: Raw<'s>,
-    /// The authenticated user.
-    pub principal: Option<&'s str>,
-}
-
 type Check<S> = fn(&S, &EventSubscription<'_>) -> Result<(), RpcError<'static>>;
 type Matches<S> = fn(&S, &EventSubscription<'_>, Raw<'_>) -> bool;
 type Transform<S> = fn(&S, &EventSubscription<'_>, Raw<'_>, &mut Object<'_, '_>);
+type Source<S> = fn(&S, &EventSubscription<'_>, &mut Occurrences<'_>) -> Result<(), RpcError<'static>>;
+type Hook<S> = fn(&mut S, &EventSubscription<'_>);
 
 /// An event type (`EventDescriptor` of `events/list`).
 #[must_use]
@@ -37,6 +31,10 @@ pub struct EventType<S: 'static> {
     pub(crate) check: Check<S>,
     pub(crate) matches: Matches<S>,
     pub(crate) transform: Transform<S>,
+    offered: fn(&S) -> bool,
+    /// A source with cursors of its own, in place of the ring.
+    pub(crate) source: Option<Source<S>>,
+    pub(crate) hooks: Option<(Hook<S>, Hook<S>)>,
 }
 
 impl<S> EventType<S> {
@@ -65,6 +63,9 @@ impl<S> EventType<S> {
             check: |_, _| Ok(()),
             matches: |_, _, _| true,
             transform,
+            offered: |_| true,
+            source: None,
+            hooks: None,
         }
     }
 
@@ -113,6 +114,47 @@ impl<S> EventType<S> {
     /// may run more than once. Default: `data` as it was emitted.
     pub const fn transform(self, transform: fn(&S, &EventSubscription<'_>, Raw<'_>, &mut Object<'_, '_>)) -> Self {
         EventType { transform, ..self }
+    }
+
+    /// Sets the function that reads occurrences from a source with cursors of its own, such as a mailbox or a table: it
+    /// [pushes](Occurrences::push) those after [`Occurrences::cursor`] that belong to the subscription, oldest first, until one is not
+    /// taken, and says the [end](Occurrences::end). It may run more than once for a request. The ring is not used for this event type
+    /// then, nor are [`matches`](EventType::matches) and [`transform`](EventType::transform). Streams read it each
+    /// [poll interval](crate::events::Events::set_poll_interval), and after [`Events::wake`](crate::events::Events::wake). An error is
+    /// the answer to a poll; on a stream it is a notification, and the source is read again later. Default: the ring, which [`emit`](crate::events::emit) fills.
+    pub const fn source(
+        self,
+        source: fn(&S, &EventSubscription<'_>, &mut Occurrences<'_>) -> Result<(), RpcError<'static>>,
+    ) -> Self {
+        EventType { source: Some(source), ..self }
+    }
+
+    /// Sets the functions that are called when a subscription begins and when it is over, such as to watch a channel for it and to leave
+    /// it. A stream begins and ends once. A client that polls has a [lease](crate::events::HasEvents::LEASES), which begins with its first
+    /// poll, is renewed by each further one, and lapses without: so `begin` may come again for the same subscription. Default: none.
+    #[doc(alias = "on_unsubscribe")]
+    pub const fn on_subscribe(
+        self,
+        begin: fn(&mut S, &EventSubscription<'_>),
+        end: fn(&mut S, &EventSubscription<'_>),
+    ) -> Self {
+        EventType { hooks: Some((begin, end)), ..self }
+    }
+
+    /// Sets the function that says whether the server has this event type now. Without, it is not listed, and its subscriptions end as
+    /// [`NOT_FOUND`]. After a change, publish [`LIST_CHANGED`](crate::events::LIST_CHANGED) and call
+    /// [`Events::wake`](crate::events::Events::wake). Default: always.
+    pub const fn offered(self, offered: fn(&S) -> bool) -> Self {
+        EventType { offered, ..self }
+    }
+
+    pub(crate) fn is_offered(&self, state: &S) -> bool {
+        (self.offered)(state)
+    }
+
+    /// Checks a subscription when it begins, and while it lasts.
+    pub(crate) fn admit(&self, state: &S, subscription: &EventSubscription<'_>) -> Result<(), RpcError<'static>> {
+        if self.is_offered(state) { (self.check)(state, subscription) } else { Err(NOT_FOUND) }
     }
 }
 

@@ -5,11 +5,13 @@ use core::marker::PhantomData;
 use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Object, Raw};
-use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResult};
+use mcp_sansio::server::{Millis, RequestToken, RespondError};
+use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResult, Topic};
 
-use crate::date::iso_8601;
-use crate::events::event_type::{EventSubscription, EventType, FORBIDDEN, NOT_FOUND};
-use crate::events::ring::{Events, HasEvents, ID, Stored};
+use crate::events::event_type::{EventType, FORBIDDEN, NOT_FOUND};
+use crate::events::leases::{end_lapsed, hold, unsubscribe};
+use crate::events::ring::{HasEvents, ID, ring};
+use crate::events::source::{Cursor, EventSubscription, Occurrences, Step, cursor_of};
 use crate::events::streams::StreamSlot;
 
 /// The most occurrences in the result of a poll.
@@ -27,13 +29,20 @@ const fn unsupported(data: &'static str) -> RpcError<'static> {
 /// Returns the extension: `events/list` and `events/poll`, and with [`STREAMS`](HasEvents::STREAMS) `events/stream`. `events/subscribe`
 /// and `events/unsubscribe` answer with the errors of a server without webhooks.
 pub const fn extension<S: HasEvents>() -> Extension<S> {
-    Extension::new(ID).methods(Tables::<S>::METHODS)
+    let extension = Extension::new(ID).methods(Tables::<S>::METHODS);
+    if S::LIST_CHANGED {
+        return extension.settings(Raw::constant(r#"{"listChanged":true}"#)).topics(Tables::<S>::TOPICS);
+    }
+    extension
 }
 
 /// The constant tables, one set for each type of state.
 struct Tables<S>(PhantomData<S>);
 
 impl<S: HasEvents> Tables<S> {
+    const TOPICS: &'static [Topic<S>] =
+        &[Topic::new("eventsListChanged", "notifications/events/list_changed", |_, _, _| {}).open()];
+
     // The handlers run once: the reply must fit into the empty sink. Clients need not declare the extension.
     const METHODS: &'static [ExtensionMethod<S>] = &[
         ExtensionMethod::new("events/list", list).open().reserve(usize::MAX),
@@ -45,7 +54,7 @@ impl<S: HasEvents> Tables<S> {
 }
 
 /// `events/list`. A cursor is the number of an event type.
-fn list<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+fn list<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let cursor = request.params().and_then(|params| params.get("cursor"));
     let place = |cursor: Raw<'_>| cursor.text()?.plain()?.parse().ok().filter(|from| *from < S::EVENTS.len());
     let from = match cursor.map(place) {
@@ -54,7 +63,7 @@ fn list<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResu
     };
     let mut most = S::EVENTS.len();
     loop {
-        let listed = request.result_as("complete", &mut |result| write_page::<S>(from, most, result));
+        let listed = request.result_as("complete", &mut |result| write_page(&*state, from, most, result));
         // A smaller page may fit.
         if listed.is_ok() || most <= 1 {
             return listed;
@@ -63,11 +72,12 @@ fn list<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResu
     }
 }
 
-fn write_page<S: HasEvents>(from: usize, most: usize, result: &mut Object<'_, '_>) {
+fn write_page<S: HasEvents>(state: &S, from: usize, most: usize, result: &mut Object<'_, '_>) {
     let out = result.key("events");
     out.put(b"[");
-    for (number, event) in S::EVENTS.iter().skip(from).take(most).enumerate() {
-        out.put(if number == 0 { b"" } else { b"," });
+    let mut is_first = true;
+    for event in S::EVENTS.iter().skip(from).take(most).filter(|event| event.is_offered(state)) {
+        out.put(if core::mem::take(&mut is_first) { b"" } else { b"," });
         let mut entry = Object::open(out);
         entry.text("name", event.name);
         entry.text("description", event.description);
@@ -83,28 +93,45 @@ fn write_page<S: HasEvents>(from: usize, most: usize, result: &mut Object<'_, '_
     }
 }
 
-/// The subscription of a request, and what it may hear.
-struct Hearing<'h, S: HasEvents> {
-    state: &'h S,
+/// Returns the event type that a request names, and its number.
+fn named<S: HasEvents>(
+    state: &S,
+    request: &CustomRequest<'_>,
+) -> Result<(&'static EventType<S>, u32), RpcError<'static>> {
+    let name = request.params().and_then(|params| params.get("name")?.text());
+    let name = name.ok_or(RpcError::invalid_params("Invalid params: name is missing"))?;
+    let is_it = |(event, _): &(&EventType<S>, u32)| name.eq_str(event.name) && event.is_offered(state);
+    S::EVENTS.iter().zip(0..).find(is_it).ok_or(NOT_FOUND)
+}
+
+/// The subscription of a request, and its beginning.
+struct Wanted<'r, S: HasEvents> {
     event: &'static EventType<S>,
     number: u32,
-    subscription: EventSubscription<'h>,
+    subscription: EventSubscription<'r>,
+    cursor: Option<Cursor>,
     /// The oldest `timestamp` that is delivered, in milliseconds since the beginning of 1970.
     not_before: u64,
 }
 
-impl<'h, S: HasEvents> Hearing<'h, S> {
-    /// Reads the subscription, and where it begins: the position, and whether it is later than its cursor.
-    fn of<'r: 'h>(state: &'h S, request: &CustomRequest<'r>) -> Result<(Self, u64, bool), RpcError<'static>> {
+impl<'r, S: HasEvents> Wanted<'r, S> {
+    fn of(state: &S, request: &CustomRequest<'r>) -> Result<Self, RpcError<'static>> {
         let member = |name| request.params().and_then(|params| params.get(name));
-        let (event, number) = named::<S>(request)?;
+        let (event, number) = named(state, request)?;
         let arguments = member("arguments").unwrap_or(Raw::constant("{}"));
         if arguments.kind() != JsonKind::Object {
             return Err(RpcError::invalid_params("Invalid params: arguments is not an object"));
         }
         let subscription = EventSubscription { arguments, principal: request.principal() };
-        (event.check)(state, &subscription)?;
-        let (position, mut truncated) = state.events().position(member("cursor"))?;
+        event.admit(state, &subscription)?;
+        let cursor = match member("cursor").filter(|cursor| cursor.kind() != JsonKind::Null) {
+            // No ring makes one with escapes, and no source should.
+            Some(cursor) => match cursor.text() {
+                Some(text) => Some(cursor_of(text.plain().unwrap_or_default())),
+                None => return Err(RpcError::invalid_params("Invalid params: cursor is not a string")),
+            },
+            None => None,
+        };
         let not_before = match member("maxAgeMs").map(|age| age.u64()) {
             Some(None) => {
                 return Err(RpcError::invalid_params("Invalid params: maxAgeMs is not a number of milliseconds"));
@@ -112,190 +139,249 @@ impl<'h, S: HasEvents> Hearing<'h, S> {
             Some(Some(age)) => state.events().unix_millis(request.now()).saturating_sub(age),
             None => 0,
         };
-        let hearing = Hearing { state, event, number, subscription, not_before };
-        truncated |= hearing.matching(position).any(|stored| stored.timestamp < not_before);
-        Ok((hearing, position, truncated))
+        Ok(Wanted { event, number, subscription, cursor, not_before })
     }
 
-    fn matching(&self, from: u64) -> impl Iterator<Item = Stored<'_>> {
-        let stored = self.state.events().stored(self.number, from);
-        stored.filter(|stored| (self.event.matches)(self.state, &self.subscription, stored.data))
+    fn read(&self, state: &S, take: &mut dyn FnMut(Step<'_>) -> bool) -> Result<(Cursor, bool), RpcError<'static>> {
+        let mut found = Occurrences::new(self.number, self.cursor, self.not_before, take);
+        self.event.source.unwrap_or(ring::<S>)(state, &self.subscription, &mut found)?;
+        Ok((found.position, found.truncated))
     }
 
-    /// Returns the occurrences that the subscription gets, from a position on.
-    fn heard(&self, from: u64) -> impl Iterator<Item = Stored<'_>> {
-        self.matching(from).filter(|stored| stored.timestamp >= self.not_before)
-    }
-
-    fn write_occurrence(&self, stored: &Stored<'_>, occurrence: &mut Object<'_, '_>) {
-        let own = self.state.events().cursor(stored.position);
-        occurrence.text("eventId", if stored.id.is_empty() { own.as_str() } else { stored.id });
-        occurrence.text("name", self.event.name);
-        occurrence.text("timestamp", iso_8601(stored.timestamp).as_str());
-        let mut data = Object::open(occurrence.key("data"));
-        (self.event.transform)(self.state, &self.subscription, stored.data, &mut data);
-        data.close()
-    }
-
-    /// Writes the result of a poll with up to `most` occurrences.
-    fn write_batch(&self, from: u64, most: usize, truncated: bool, result: &mut Object<'_, '_>) {
-        let events = self.state.events();
-        let (mut heard, mut position) = (self.heard(from), from);
+    /// Writes the result of a poll with up to `most` occurrences, after as many as are to be skipped.
+    fn write_batch(
+        &self,
+        state: &S,
+        most: usize,
+        mut skip: usize,
+        result: &mut Object<'_, '_>,
+    ) -> Result<(), RpcError<'static>> {
         let out = result.key("events");
         out.put(b"[");
-        for (number, stored) in heard.by_ref().take(most).enumerate() {
-            out.put(if number == 0 { b"" } else { b"," });
-            let mut occurrence = Object::open(out);
-            self.write_occurrence(&stored, &mut occurrence);
-            occurrence.close();
-            position = stored.position + 1;
-        }
-        out.put(b"]");
-        let has_more = heard.next().is_some();
-        result.text("cursor", events.cursor(if has_more { position } else { events.end() }).as_str());
-        result.boolean("truncated", truncated);
-        result.boolean("hasMore", has_more);
-        result.number("nextPollMs", events.poll_interval());
-    }
-}
-
-impl<S: HasEvents> Hearing<'_, S> {
-    /// Sends what a stream has not sent yet, and a heartbeat if there was nothing for long.
-    ///
-    /// # Errors
-    /// [`FullError::Now`]: there is more, when there is room.
-    fn tell(&self, stream: &mut StreamSlot, request: &mut CustomRequest<'_>) -> Result<(), FullError> {
-        let (events, now) = (self.state.events(), request.now());
-        let beat = now.saturating_add(events.heartbeat());
-        if stream.beat == 0 {
-            // `notifications/events/active` was the first sign of life.
-            stream.beat = beat;
-        }
-        if stream.position < events.oldest() {
-            active(events, request, events.oldest(), true)?;
-            stream.position = events.oldest();
-        }
-        for stored in self.heard(stream.position) {
-            let after = stored.position + 1;
-            let sent = request.notify("notifications/events/event", &mut |params| {
-                self.write_occurrence(&stored, params);
-                params.text("cursor", events.cursor(after).as_str());
-            });
-            match sent {
-                // One that never fits is skipped.
-                Err(FullError::Never) => active(events, request, after, true)?,
-                sent => sent?,
+        let (mut count, mut has_more, skips) = (0, false, skip > 0);
+        let (cursor, truncated) = self.read(state, &mut |step| {
+            let Step::Occurrence(mut found) = step else { return true };
+            if skip > 0 {
+                skip -= 1;
+                return true;
             }
-            (stream.position, stream.beat) = (after, beat);
-        }
-        // What comes from now on is new, whatever its source says about its time.
-        (stream.position, stream.not_before) = (events.end(), 0);
-        if now >= stream.beat {
-            request.notify("notifications/events/heartbeat", &mut |params| {
-                params.text("cursor", events.cursor(events.end()).as_str());
-            })?;
-            stream.beat = beat;
-        }
+            has_more = count == most;
+            if !has_more {
+                out.put(if count == 0 { b"" } else { b"," });
+                let mut occurrence = Object::open(out);
+                found.write(self.event.name, &mut occurrence);
+                occurrence.close();
+                count += 1;
+            }
+            !has_more
+        })?;
+        out.put(b"]");
+        write_cursor(result, &cursor);
+        result.boolean("truncated", truncated || skips);
+        result.boolean("hasMore", has_more);
+        result.number("nextPollMs", state.events().poll_interval());
         Ok(())
     }
 }
 
-/// Returns the event type that a request names, and its number.
-fn named<S: HasEvents>(request: &CustomRequest<'_>) -> Result<(&'static EventType<S>, u32), RpcError<'static>> {
-    let name = request.params().and_then(|params| params.get("name")?.text());
-    let name = name.ok_or(RpcError::invalid_params("Invalid params: name is missing"))?;
-    S::EVENTS.iter().zip(0..).find(|(event, _)| name.eq_str(event.name)).ok_or(NOT_FOUND)
+/// Writes a cursor. A source without cursors has an empty one, and an absent one is as `null`.
+fn write_cursor(members: &mut Object<'_, '_>, cursor: &Cursor) {
+    if !cursor.as_str().is_empty() {
+        members.text("cursor", cursor.as_str());
+    }
 }
 
 fn poll<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let (hearing, mut from, mut truncated) = Hearing::of(&*state, request)?;
-    let mut count = match request.params().and_then(|params| params.get("maxEvents")).map(|most| most.u64()) {
+    let wanted = Wanted::of(&*state, request)?;
+    let mut most = match request.params().and_then(|params| params.get("maxEvents")).map(|most| most.u64()) {
         Some(None | Some(0)) => {
             return Err(RpcError::invalid_params("Invalid params: maxEvents is not a positive number").into());
         }
         most => most.flatten().map_or(BATCH, |most| usize::try_from(most).unwrap_or(BATCH).min(BATCH)),
     };
+    if S::LEASES && wanted.event.hooks.is_some() {
+        hold(state, wanted.number, &wanted.subscription, request.now())?;
+    }
     loop {
-        let polled = request.result_as("complete", &mut |result| hearing.write_batch(from, count, truncated, result));
-        if polled.is_ok() || count == 0 {
-            return polled;
-        }
-        // Fewer may fit.
-        count /= 2;
-        if count == 0 {
+        let mut failure = None;
+        let polled = request.result_as("complete", &mut |result| {
             // One that never fits is skipped: the client would ask for it again and again.
-            let Some(skipped) = hearing.heard(from).next() else { return polled };
-            (from, truncated) = (skipped.position + 1, true);
+            if let Err(why) = wanted.write_batch(state, most, usize::from(most == 0), result) {
+                failure = Some(why);
+                result.fail();
+            }
+        });
+        match failure {
+            Some(why) => return Err(why.into()),
+            // Fewer may fit.
+            None if polled.is_err() && most > 0 => most /= 2,
+            None => return polled,
         }
     }
 }
 
-fn no_stream<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    named::<S>(request)?;
+fn no_stream<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    named(&*state, request)?;
     Err(NO_PUSH.into())
 }
 
 /// `events/stream`: opens a stream, which [`deliver`] goes on with.
 fn stream<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let (hearing, position, truncated) = Hearing::of(&*state, request)?;
-    let slot = StreamSlot::new(request.token(), hearing.number, position, hearing.not_before);
-    let arguments = request.params().and_then(|params| params.get("arguments")).unwrap_or(Raw::constant("{}"));
-    let events = state.events_mut();
-    events.streams.open(slot, arguments, request.principal())?;
-    let done = active(events, request, position, truncated).map_err(Into::into).and_then(|()| request.later().1);
+    let mut wanted = Wanted::of(&*state, request)?;
+    // Looks where it begins, and whether that is later than the cursor.
+    let mut first = None;
+    let (end, truncated) = wanted.read(state, &mut |step| {
+        if let Step::Gap(cursor) = step {
+            first.get_or_insert(cursor_of(cursor));
+        }
+        true
+    })?;
+    let cursor = *wanted.cursor.insert(first.or(wanted.cursor).unwrap_or(end));
+    let slot = StreamSlot::new(request.token(), wanted.number, cursor, wanted.not_before);
+    state.events_mut().streams.open(slot, &wanted.subscription)?;
+    if let Some((begin, _)) = wanted.event.hooks {
+        begin(state, &wanted.subscription);
+    }
+    let done = active(request, &cursor, truncated).map_err(Into::into).and_then(|()| request.later().1);
     if done.is_err() {
-        events.end_stream(request.token());
+        end_stream(state, request.token());
     }
     done
 }
 
 /// Confirms a stream, or reports a gap.
-fn active(
-    events: &Events<'_>,
-    request: &mut CustomRequest<'_>,
-    position: u64,
-    truncated: bool,
-) -> Result<(), FullError> {
+fn active(request: &mut CustomRequest<'_>, cursor: &Cursor, truncated: bool) -> Result<(), FullError> {
     request.notify("notifications/events/active", &mut |params| {
-        params.text("cursor", events.cursor(position).as_str());
+        write_cursor(params, cursor);
         params.boolean("truncated", truncated);
     })
 }
 
+/// Forgets a stream whose request is over: call it from [`Service::on_cancel`](mcp_sansio::service::Service::on_cancel). Any other token
+/// does nothing.
+pub fn end_stream<S: HasEvents>(state: &mut S, token: RequestToken) {
+    if let Some((number, event)) = state.events_mut().streams.close(token) {
+        unsubscribe(state, event, number, |events| &mut events.streams);
+    }
+}
+
+/// Does what is due: has the streams answered that have something to send or need a heartbeat, and ends the leases that have lapsed. Call
+/// it after each turn of a loop, and at the time that it returns. `answer` answers a request with [`deliver`], by the method `answer` of
+/// its connection.
+pub fn turn<S: HasEvents>(
+    state: &mut S,
+    now: Millis,
+    mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
+) -> Option<Millis> {
+    let lapse = if S::LEASES { end_lapsed(state, now) } else { None };
+    while let Some(token) = state.events_mut().streams.next(now) {
+        // The request is over.
+        if answer(state, token) == Err(RespondError::Stale) {
+            end_stream(state, token);
+        }
+    }
+    state.events().streams.next_due().into_iter().chain(lapse).min()
+}
+
 /// Sends the notifications of a stream that are due, and puts the answer off again: for the method `answer` of a connection, with the
-/// token of [`Events::next_stream`]. A stream that [`EventType::check`] refuses now is ended with `notifications/events/terminated`.
+/// token that [`turn`] gives. A stream that may not go on is ended with `notifications/events/terminated`: because
+/// [`EventType::check`] refuses it now, or its event type is gone.
 ///
 /// # Errors
 /// The handler has answered already, or the last message does not fit.
 pub fn deliver<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let token = request.token();
-    let Some((mut stream, arguments, principal)) = state.events().streams.find(token) else {
+    let Some((mut stream, subscription)) = state.events().streams.find(token) else {
         return request.end_notifications();
     };
     let Some(event) = S::EVENTS.get(stream.event as usize) else { return request.end_notifications() };
-    let subscription = EventSubscription { arguments, principal };
-    let hearing = Hearing { state: &*state, event, number: stream.event, subscription, not_before: stream.not_before };
-    let told = match (event.check)(state, &hearing.subscription) {
-        Ok(()) => hearing.tell(&mut stream, request),
-        Err(refusal) => {
-            let terminated =
-                request.notify("notifications/events/terminated", &mut |params| refusal.write(params.key("error")));
-            if terminated != Err(FullError::Now) {
-                state.events_mut().end_stream(token);
+    let told = match event.admit(state, &subscription) {
+        Ok(()) => {
+            let (cursor, not_before) = (Some(stream.cursor), stream.not_before);
+            let wanted = Wanted { event, number: stream.event, subscription, cursor, not_before };
+            tell(&*state, &wanted, &mut stream, request)
+        }
+        Err(refusal) => match notify_error(request, "notifications/events/terminated", &refusal) {
+            Err(FullError::Now) => Err(FullError::Now),
+            _ => {
+                end_stream(state, token);
                 return request.end_notifications();
             }
-            terminated
-        }
+        },
     };
     state.events_mut().streams.delivered(&stream, told.is_err());
     request.later().1
 }
 
+fn notify_error(request: &mut CustomRequest<'_>, method: &str, error: &RpcError<'_>) -> Result<(), FullError> {
+    request.notify(method, &mut |params| error.write(params.key("error")))
+}
+
+/// Sends what a stream has not sent yet, and a heartbeat if there was nothing for long.
+///
+/// # Errors
+/// [`FullError::Now`]: there is more, when there is room.
+fn tell<S: HasEvents>(
+    state: &S,
+    wanted: &Wanted<'_, S>,
+    stream: &mut StreamSlot,
+    request: &mut CustomRequest<'_>,
+) -> Result<(), FullError> {
+    let (events, now) = (state.events(), request.now());
+    let beat = now.saturating_add(events.heartbeat());
+    if stream.beat == 0 {
+        // `notifications/events/active` was the first sign of life.
+        stream.beat = beat;
+    }
+    let mut sent = Ok(());
+    let read = wanted.read(state, &mut |step| {
+        let (cursor, told) = match step {
+            Step::Gap(cursor) => (cursor, active(request, &cursor_of(cursor), true)),
+            Step::Occurrence(mut found) => {
+                let told = request.notify("notifications/events/event", &mut |params| {
+                    found.write(wanted.event.name, params);
+                    write_cursor(params, &cursor_of(found.cursor));
+                });
+                match told {
+                    // One that never fits is skipped.
+                    Err(FullError::Never) => (found.cursor, active(request, &cursor_of(found.cursor), true)),
+                    told => (found.cursor, told),
+                }
+            }
+        };
+        sent = told;
+        if sent.is_ok() {
+            (stream.cursor, stream.beat) = (cursor_of(cursor), beat);
+        }
+        sent.is_ok()
+    });
+    sent?;
+    if wanted.event.source.is_some() {
+        stream.look = now.saturating_add(events.poll_interval());
+    }
+    match read {
+        // What comes from now on is new, whatever its source says about its time.
+        Ok((end, _)) => (stream.cursor, stream.not_before) = (end, 0),
+        // It is tried again.
+        Err(failure) => notify_error(request, "notifications/events/error", &failure)?,
+    }
+    if now >= stream.beat {
+        let cursor = stream.cursor;
+        request.notify("notifications/events/heartbeat", &mut |params| write_cursor(params, &cursor))?;
+        stream.beat = beat;
+    }
+    Ok(())
+}
+
 /// Answers the methods of webhooks, which need an authenticated user.
-fn webhook<S: HasEvents>(_: &mut S, request: &mut CustomRequest<'_>, otherwise: RpcError<'static>) -> HandlerResult {
+fn webhook<S: HasEvents>(
+    state: &mut S,
+    request: &mut CustomRequest<'_>,
+    otherwise: RpcError<'static>,
+) -> HandlerResult {
     if request.principal().is_none() {
         return Err(FORBIDDEN.into());
     }
-    named::<S>(request)?;
+    named(&*state, request)?;
     Err(otherwise.into())
 }

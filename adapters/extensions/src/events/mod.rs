@@ -52,32 +52,41 @@
 //! # Push
 //!
 //! With [`HasEvents::STREAMS`] and [memory](Events::streams) for them, clients may keep a request open (`events/stream`), and get
-//! occurrences as notifications. The loop around [delivers](deliver) them after each turn: to each stream of [`Events::next_stream`].
+//! occurrences as notifications. The loop around calls [`turn`] after each of its own turns, which [delivers](deliver) them, and
+//! [`Service::on_cancel`](mcp_sansio::service::Service::on_cancel) calls [`end_stream`].
 //!
 //! A stream also is a request in flight: the server needs a slot for each, and one more.
+//!
+//! # Sources with cursors of their own
+//!
+//! An event type with a [source](EventType::source) does not use the ring: a function reads a mailbox or a table after the cursor that the
+//! client gives.
 //!
 //! # Who may hear what
 //!
 //! Occurrences are for all callers that may subscribe: [`EventType::check`] refuses subscriptions, [`EventType::matches`]
-//! picks their occurrences, and [`EventType::transform`] changes what they show.
+//! picks their occurrences, and [`EventType::transform`] changes what they show. [`EventType::on_subscribe`] hears of subscriptions.
 //!
 //! Clients follow events with the module `client` (feature `events-client`).
 
 #[cfg(feature = "events-client")]
 pub mod client;
 mod event_type;
+mod leases;
 mod methods;
 mod ring;
-#[cfg(feature = "events-webhooks")]
-mod signature;
+mod source;
 mod streams;
-
-pub use event_type::{EventSubscription, EventType, FORBIDDEN, NOT_FOUND};
-pub use methods::{deliver, extension};
-pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, emit};
+mod subscribers;
 #[cfg(feature = "events-webhooks")]
-pub use signature::{SignatureError, WebhookSecret};
+pub mod webhook;
+
+pub use event_type::{EventType, FORBIDDEN, NOT_FOUND};
+pub use methods::{deliver, end_stream, extension, turn};
+pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, LIST_CHANGED, emit};
+pub use source::{EventSubscription, Occurrences};
 pub use streams::StreamSlot;
+pub use subscribers::LeaseSlot;
 
 /// The programs of the page about events are tests too.
 #[cfg(all(doctest, feature = "events-client"))]

@@ -4,18 +4,25 @@ use core::fmt;
 
 use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
-use mcp_sansio::json::{JsonKind, Object, Raw, write};
+use mcp_sansio::json::{Object, Raw, write};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
-use mcp_sansio::memory::{FixedText, Slots, Store};
-use mcp_sansio::server::{Millis, RequestToken};
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::server::{Millis, RequestToken, ServerChange};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
 
 use crate::events::event_type::EventType;
+use crate::events::source::{Cursor, EventSubscription, Occurrences};
 use crate::events::streams::{StreamSlot, Streams};
-use crate::record_out::RecordOut;
+use crate::events::subscribers::{LeaseSlot, Subscribers};
+use crate::shared::record_out::RecordOut;
 
 /// The identifier of the extension.
 pub const ID: &str = "io.modelcontextprotocol/events";
+
+/// The change to publish when event types come, go, or change, for a server that declares it:
+/// [`HasEvents::LIST_CHANGED`].
+#[doc(alias = "notifications/events/list_changed")]
+pub const LIST_CHANGED: ServerChange<'static> = ServerChange::Topic { member: "eventsListChanged", key: "" };
 
 /// The bytes before the `eventId` of an occurrence: the timestamp, and the length of the id.
 const HEAD: usize = 9;
@@ -29,15 +36,21 @@ pub trait HasEvents: Sized + 'static {
     /// [delivers](crate::events::deliver) them. Default: `false`; the code for it is not linked.
     const STREAMS: bool = false;
 
+    /// With `true`, event types with [`on_subscribe`](EventType::on_subscribe) also hear of clients that poll, for which the program lends
+    /// [memory](Events::leases). Default: `false`; the code for it is not linked.
+    const LEASES: bool = false;
+
+    /// With `true`, the server declares `listChanged`: clients can listen for changes of the event types. The program publishes
+    /// [`LIST_CHANGED`], and its server has subscriptions. Default: `false`.
+    #[doc(alias = "listChanged")]
+    const LIST_CHANGED: bool = false;
+
     /// Returns the events.
     fn events(&self) -> &Events<'static>;
 
     /// Returns the events, to change them.
     fn events_mut(&mut self) -> &mut Events<'static>;
 }
-
-/// A position in the ring as text: a cursor, or the `eventId` of the occurrence at the position.
-pub(crate) type Cursor = FixedText<41>;
 
 /// An occurrence that is to be [emitted](emit).
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +116,9 @@ pub struct Events<'m> {
     epoch: u64,
     poll_interval: Millis,
     heartbeat: Millis,
+    pub(crate) lease: Millis,
     pub(crate) streams: Streams<'m>,
+    pub(crate) leases: Subscribers<'m, LeaseSlot>,
 }
 
 impl<'m> Events<'m> {
@@ -121,7 +136,9 @@ impl<'m> Events<'m> {
             epoch: 0,
             poll_interval: 5_000,
             heartbeat: 20_000,
+            lease: 20_000,
             streams: Streams::none(),
+            leases: Subscribers::none(),
         }
     }
 
@@ -160,21 +177,48 @@ impl<'m> Events<'m> {
         self.heartbeat = millis;
     }
 
+    /// Lends the memory for subscriptions of clients that poll, which event types with
+    /// [`on_subscribe`](EventType::on_subscribe) keep: `slots` is the most of them, `store` has their arguments and the names of their
+    /// users, `share` is the most of one user; those without a user have one share together. A subscription lasts for `time` milliseconds
+    /// after its last poll: some times the [poll interval](Events::set_poll_interval). One more is answered with error -32025. Default:
+    /// there is no memory.
+    #[must_use]
+    pub fn leases(
+        mut self,
+        slots: impl Into<Slots<'m, LeaseSlot>>,
+        store: impl Into<Store<'m>>,
+        share: usize,
+        time: Millis,
+    ) -> Self {
+        self.lease = time.max(1);
+        self.leases = Subscribers::new(slots.into(), store.into(), share);
+        self
+    }
+
+    /// Has all streams looked at in the next [`turn`](crate::events::turn): their sources are read, and those that may not hear of it any
+    /// more, or whose event type is gone, are ended. Call it when a source has something new, and when rights have changed.
+    pub fn wake(&mut self) {
+        self.streams.emitted(None);
+    }
+
     /// Returns a stream that has something to send, or needs a heartbeat: answer it with [`deliver`](crate::events::deliver), by the
-    /// method `answer` of the connection. After the last one it returns `None`, once.
+    /// method `answer` of the connection. After the last one it returns `None`, once. [`turn`](crate::events::turn) does it for you.
     pub fn next_stream(&mut self, now: Millis) -> Option<RequestToken> {
         self.streams.next(now)
     }
 
-    /// Returns the time of the next heartbeat; `None` without streams.
+    /// Returns the time at which a stream is due without a new occurrence; `None` without streams.
     #[must_use]
     pub fn next_heartbeat(&self) -> Option<Millis> {
-        self.streams.next_beat()
+        self.streams.next_due()
     }
 
-    /// Forgets a stream, whose request is over.
+    /// Forgets a stream, whose request is over. With [`on_subscribe`](EventType::on_subscribe), call the function
+    /// [`end_stream`](crate::events::end_stream) instead.
     pub fn end_stream(&mut self, token: RequestToken) {
-        self.streams.end(token);
+        if let Some((number, _)) = self.streams.close(token) {
+            self.streams.forget(number);
+        }
     }
 
     /// Returns the number of occurrences that are in the ring.
@@ -192,21 +236,16 @@ impl<'m> Events<'m> {
         self.epoch.saturating_add(now)
     }
 
-    /// Returns the position after the last occurrence.
-    pub(crate) const fn end(&self) -> u64 {
-        self.next
-    }
-
     pub(crate) const fn heartbeat(&self) -> Millis {
         self.heartbeat
     }
 
-    pub(crate) const fn oldest(&self) -> u64 {
+    const fn oldest(&self) -> u64 {
         self.next.saturating_sub(self.count as u64)
     }
 
     /// Returns a position as text.
-    pub(crate) fn cursor(&self, position: u64) -> Cursor {
+    fn cursor(&self, position: u64) -> Cursor {
         let mut cursor = Cursor::EMPTY;
         cursor.push(write::digits(self.start, &mut [0; 20]));
         cursor.push(b".");
@@ -216,20 +255,16 @@ impl<'m> Events<'m> {
 
     /// Returns the position of a cursor, and whether it is later than the cursor says. Without a cursor, the end. Any text that
     /// is no cursor of this ring was one of another ring: the oldest occurrence.
-    pub(crate) fn position(&self, cursor: Option<Raw<'_>>) -> Result<(u64, bool), RpcError<'static>> {
-        let Some(cursor) = cursor.filter(|cursor| cursor.kind() != JsonKind::Null) else {
-            return Ok((self.next, false));
-        };
-        let text = cursor.text().ok_or(RpcError::invalid_params("Invalid params: cursor is not a string"))?;
-        let parts = text.plain().and_then(|text| text.split_once('.'));
-        let own = parts.filter(|(start, _)| start.parse() == Ok(self.start));
+    fn position(&self, cursor: Option<&str>) -> (u64, bool) {
+        let Some(cursor) = cursor else { return (self.next, false) };
+        let own = cursor.split_once('.').filter(|(start, _)| start.parse() == Ok(self.start));
         let position = own.and_then(|(_, position)| position.parse().ok());
         let position = position.filter(|position| (self.oldest()..=self.next).contains(position));
-        Ok(position.map_or((self.oldest(), true), |position| (position, false)))
+        position.map_or((self.oldest(), true), |position| (position, false))
     }
 
     /// Returns the occurrences of an event type from a position on, oldest first.
-    pub(crate) fn stored(&self, event: u32, from: u64) -> impl Iterator<Item = Stored<'_>> {
+    fn stored(&self, event: u32, from: u64) -> impl Iterator<Item = Stored<'_>> {
         let of_event = (self.oldest()..).zip(self.records.iter());
         of_event
             .filter(move |(position, record)| *position >= from && record.owner == event)
@@ -293,13 +328,13 @@ impl<'m> Events<'m> {
 
 /// An occurrence of the ring.
 #[derive(Clone, Copy)]
-pub(crate) struct Stored<'r> {
-    pub(crate) position: u64,
+struct Stored<'r> {
+    position: u64,
     /// In milliseconds since the beginning of 1970.
-    pub(crate) timestamp: u64,
+    timestamp: u64,
     /// Empty if the program gave none.
-    pub(crate) id: &'r str,
-    pub(crate) data: Raw<'r>,
+    id: &'r str,
+    data: Raw<'r>,
 }
 
 impl<'r> Stored<'r> {
@@ -310,6 +345,33 @@ impl<'r> Stored<'r> {
         let (id, data) = (core::str::from_utf8(id).ok()?, Raw::parse(data).ok()?);
         Some(Stored { position, timestamp: u64::from_le_bytes(*timestamp), id, data })
     }
+}
+
+/// The ring as the source of an event type.
+pub(crate) fn ring<S: HasEvents>(
+    state: &S,
+    subscription: &EventSubscription<'_>,
+    found: &mut Occurrences<'_>,
+) -> Result<(), RpcError<'static>> {
+    let events = state.events();
+    let Some(event) = S::EVENTS.get(found.event as usize) else { return Ok(()) };
+    let (from, is_gap) = events.position(found.cursor());
+    if is_gap {
+        found.gap(events.cursor(from).as_str());
+    }
+    for stored in events.stored(found.event, from) {
+        if !(event.matches)(state, subscription, stored.data) {
+            continue;
+        }
+        let (own, after) = (events.cursor(stored.position), events.cursor(stored.position + 1));
+        let id = if stored.id.is_empty() { own.as_str() } else { stored.id };
+        let mut data = |data: &mut Object<'_, '_>| (event.transform)(state, subscription, stored.data, data);
+        if !found.push(id, stored.timestamp, after.as_str(), &mut data) {
+            return Ok(());
+        }
+    }
+    found.end(events.cursor(events.next).as_str());
+    Ok(())
 }
 
 /// Emits an occurrence: subscriptions to its event type get it, as far as it [matches](EventType::matches) them. `data` writes the
@@ -327,7 +389,7 @@ pub fn emit<S: HasEvents>(
     let (_, number) = event.ok_or(EmitError::UnknownEvent)?;
     state.events_mut().push(number, occurrence, now, data)?;
     if S::STREAMS {
-        state.events_mut().streams.emitted(number);
+        state.events_mut().streams.emitted(Some(number));
     }
     Ok(())
 }

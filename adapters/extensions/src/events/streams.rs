@@ -1,18 +1,10 @@
 //! Open requests for `events/stream`, in lent memory.
 
 use mcp_sansio::error::RpcError;
-use mcp_sansio::json::Raw;
-use mcp_sansio::memory::records::{Record, Records};
-use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, RequestToken};
 
-/// The user of a stream. Data: the name.
-const PRINCIPAL: u8 = 1;
-/// The arguments. Data: JSON.
-const ARGUMENTS: u8 = 2;
-
-const TOO_MANY: RpcError<'static> =
-    RpcError::new(-32025, "ResourceExhausted").with_data(Raw::constant(r#"{"limit":"subscriptions"}"#));
+use crate::events::source::{Cursor, EventSubscription};
+use crate::events::subscribers::{Place, Subscribers};
 
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,111 +48,87 @@ pub struct StreamSlot {
     token: u64,
     /// The number of the event type.
     pub(crate) event: u32,
-    /// The position up to which everything was sent.
-    pub(crate) position: u64,
+    /// The cursor up to which everything was sent.
+    pub(crate) cursor: Cursor,
     /// The oldest `timestamp` that is sent, in milliseconds since the beginning of 1970.
     pub(crate) not_before: u64,
     /// The time of the next heartbeat.
     pub(crate) beat: Millis,
+    /// The time at which the source is read again, if nothing is emitted before.
+    pub(crate) look: Millis,
 }
 
 impl StreamSlot {
     /// A place without a stream.
-    pub const FREE: StreamSlot =
-        StreamSlot { state: StreamState::Free, token: 0, event: 0, position: 0, not_before: 0, beat: 0 };
+    pub const FREE: StreamSlot = StreamSlot {
+        state: StreamState::Free,
+        token: 0,
+        event: 0,
+        cursor: Cursor::EMPTY,
+        not_before: 0,
+        beat: 0,
+        look: Millis::MAX,
+    };
 
-    /// A stream that begins at a position.
-    pub(crate) const fn new(token: RequestToken, event: u32, position: u64, not_before: u64) -> Self {
-        StreamSlot { state: StreamState::Free, token: token.to_bits(), event, position, not_before, beat: 0 }
+    /// A stream that begins at a cursor.
+    pub(crate) const fn new(token: RequestToken, event: u32, cursor: Cursor, not_before: u64) -> Self {
+        StreamSlot { token: token.to_bits(), event, cursor, not_before, ..StreamSlot::FREE }
     }
 
     fn change(&mut self, cause: &str, to: StreamState) {
         self.state.enter(cause, to);
     }
 
-    fn is_open(&self) -> bool {
-        self.state != StreamState::Free
+    fn has(&self, token: RequestToken) -> bool {
+        !self.is_free() && self.token == token.to_bits()
+    }
+
+    fn due_at(&self) -> Millis {
+        self.beat.min(self.look)
+    }
+}
+
+impl Place for StreamSlot {
+    const FREE: Self = StreamSlot::FREE;
+
+    fn is_free(&self) -> bool {
+        self.state == StreamState::Free
     }
 }
 
 /// The streams of a program.
-#[derive(Debug)]
-pub(crate) struct Streams<'m> {
-    slots: Slots<'m, StreamSlot>,
-    records: Records<'m>,
-    share: usize,
-}
+pub(crate) type Streams<'m> = Subscribers<'m, StreamSlot>;
 
-impl<'m> Streams<'m> {
-    pub(crate) const fn none() -> Self {
-        Streams { slots: Slots::lent(&mut []), records: Records::new(Store::none()), share: usize::MAX }
-    }
-
-    pub(crate) fn new(mut slots: Slots<'m, StreamSlot>, store: Store<'m>, share: usize) -> Self {
-        // What others have left there.
-        slots.iter_mut().for_each(|slot| *slot = StreamSlot::FREE);
-        Streams { slots, records: Records::new(store), share }
-    }
-
-    /// Returns a stream, its arguments and its user.
-    pub(crate) fn find(&self, token: RequestToken) -> Option<(StreamSlot, Raw<'_>, Option<&str>)> {
-        let (slot, number) =
-            self.slots.iter().zip(0..).find(|(slot, _)| slot.is_open() && slot.token == token.to_bits())?;
-        let one = |kind| self.records.iter().find(|record| record.owner == number && record.kind == kind);
-        let arguments = one(ARGUMENTS).and_then(|record| Raw::parse(record.data).ok());
-        let principal = one(PRINCIPAL).and_then(|record| core::str::from_utf8(record.data).ok());
-        Some((*slot, arguments.unwrap_or(Raw::constant("{}")), principal))
+impl Streams<'_> {
+    /// Returns a stream and its subscription.
+    pub(crate) fn find(&self, token: RequestToken) -> Option<(StreamSlot, EventSubscription<'_>)> {
+        let (number, slot) = self.slots.iter().enumerate().find(|(_, slot)| slot.has(token))?;
+        Some((*slot, self.subscription(number)))
     }
 
     pub(crate) fn open(
         &mut self,
         stream: StreamSlot,
-        arguments: Raw<'_>,
-        principal: Option<&str>,
+        subscription: &EventSubscription<'_>,
     ) -> Result<(), RpcError<'static>> {
-        let open = |slots: &[StreamSlot], number: u32| slots.get(number as usize).is_some_and(StreamSlot::is_open);
-        let is_own =
-            |record: &Record<'_>| record.kind == PRINCIPAL && Some(record.data) == principal.map(str::as_bytes);
-        let own = match principal {
-            Some(_) => self.records.iter().filter(is_own).count(),
-            // All without a user have one share together.
-            None => {
-                let named =
-                    self.records.iter().filter(|record| record.kind == PRINCIPAL && open(&self.slots, record.owner));
-                self.slots.iter().filter(|slot| slot.is_open()).count().saturating_sub(named.count())
-            }
-        };
-        if own >= self.share {
-            return Err(TOO_MANY);
-        }
-        let at = self.slots.find_free(|slot| !slot.is_open(), || StreamSlot::FREE).ok_or(TOO_MANY)?;
-        let owner = u32::try_from(at).map_err(|_| TOO_MANY)?;
-        let parts = [(ARGUMENTS, Some(arguments.as_bytes())), (PRINCIPAL, principal.map(str::as_bytes))];
-        for (kind, data) in parts {
-            if let Some(data) = data
-                && self.records.push(owner, kind, 0, &[data]).is_err()
-            {
-                self.records.remove(|record| record.owner == owner);
-                return Err(TOO_MANY);
-            }
-        }
+        let at = self.add(stream, subscription)?;
         if let Some(slot) = self.slots.get_mut(at) {
-            *slot = stream;
             slot.change("open", StreamState::Due);
         }
         Ok(())
     }
 
-    /// Notes that there is something to send for an event type.
-    pub(crate) fn emitted(&mut self, event: u32) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_open() && slot.event == event) {
+    /// Notes that there may be something to send for an event type, or for all.
+    pub(crate) fn emitted(&mut self, event: Option<u32>) {
+        let concerned = |slot: &&mut StreamSlot| !slot.is_free() && event.is_none_or(|event| slot.event == event);
+        for slot in self.slots.iter_mut().filter(concerned) {
             slot.change("emit", StreamState::Due);
         }
     }
 
     pub(crate) fn next(&mut self, now: Millis) -> Option<RequestToken> {
         let is_due = |slot: &&mut StreamSlot| {
-            slot.state == StreamState::Due || slot.state == StreamState::Quiet && now >= slot.beat
+            slot.state == StreamState::Due || slot.state == StreamState::Quiet && now >= slot.due_at()
         };
         match self.slots.iter_mut().find(is_due) {
             Some(slot) => {
@@ -178,22 +146,21 @@ impl<'m> Streams<'m> {
 
     /// Notes how far a stream was sent, and whether there is more.
     pub(crate) fn delivered(&mut self, stream: &StreamSlot, has_more: bool) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_open() && slot.token == stream.token) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.has(RequestToken::from_bits(stream.token))) {
             let state = slot.state;
             *slot = StreamSlot { state, ..*stream };
             slot.change("deliver", if has_more { StreamState::Due } else { StreamState::Quiet });
         }
     }
 
-    pub(crate) fn end(&mut self, token: RequestToken) {
-        let mut numbered = self.slots.iter_mut().zip(0..);
-        if let Some((slot, number)) = numbered.find(|(slot, _)| slot.is_open() && slot.token == token.to_bits()) {
-            slot.change("end", StreamState::Free);
-            self.records.remove(|record| record.owner == number);
-        }
+    /// Frees the place of a stream. Returns its number and its event type.
+    pub(crate) fn close(&mut self, token: RequestToken) -> Option<(usize, u32)> {
+        let (number, slot) = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.has(token))?;
+        slot.change("end", StreamState::Free);
+        Some((number, slot.event))
     }
 
-    pub(crate) fn next_beat(&self) -> Option<Millis> {
-        self.slots.iter().filter(|slot| slot.is_open()).map(|slot| slot.beat).min()
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        self.slots.iter().filter(|slot| !slot.is_free()).map(StreamSlot::due_at).min()
     }
 }

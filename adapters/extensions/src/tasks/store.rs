@@ -13,8 +13,8 @@ use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputResponse};
 use mcp_sansio::sink::{MessageHead, Out, whole};
 
-use crate::date::iso_8601;
-use crate::record_out::RecordOut;
+use crate::shared::date::iso_8601;
+use crate::shared::record_out::RecordOut;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
 use crate::tasks::waiters::{self, WAITER};
 

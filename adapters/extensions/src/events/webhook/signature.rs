@@ -12,7 +12,7 @@ use sha2::Sha256;
 
 /// The longest secret in bytes.
 const LONGEST: usize = 64;
-/// How old, or how far in the future, the time of a delivery may be, in seconds.
+/// The time of a delivery may be so far from now, in seconds.
 const FRESH: u64 = 300;
 
 /// The secret of a subscription by webhook (`delivery.secret`): 24 to 64 random bytes, which the client makes. As text it is
