@@ -7,6 +7,7 @@ use mcp_sansio::client::{Request, SendError, SubscriptionFilter};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapabilities, ServerCapability, code};
 use mcp_sansio_blocking::client::{ClientError, OwnedResult, ServerError};
+use mcp_sansio_extensions::events::client::{LIST_CHANGED, are_offered};
 use mcp_sansio_extensions::tasks::client::TaskEnd;
 use mcp_sansio_host::schema::{SchemaLimits, check};
 
@@ -560,7 +561,11 @@ impl Run<'_, '_> {
             uris.extend(found.map(|uri| uri.to_string()));
         }
         let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-        self.session.client().listen(&SubscriptionFilter::new().tools().prompts().resources().uris(&uris))?;
+        let hello = self.session.client().server();
+        let topics: &[_] =
+            if are_offered(hello.and_then(|hello| hello.capabilities())) { &[LIST_CHANGED] } else { &[] };
+        let filter = SubscriptionFilter::new().tools().prompts().resources().uris(&uris).topics(topics);
+        self.session.client().listen(&filter)?;
         self.session.watch()?;
         match self.session.client().handler().over.take() {
             Some(why) => Err(Trouble::Over(why)),

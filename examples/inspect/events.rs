@@ -29,12 +29,18 @@ impl Run<'_, '_> {
             show::tools(&mut page, &all, false, false);
             return self.nothing_if_empty(page, all.is_empty(), "events");
         };
-        let schema = Schema::new(named(&all, "event", name)?.get("inputSchema").unwrap_or(Raw::constant("{}")));
+        let event_type = named(&all, "event", name)?;
+        let schema = Schema::new(event_type.get("inputSchema").unwrap_or(Raw::constant("{}")));
         let arguments = build(&from_stdin(args)?, Some(&schema)).map_err(Trouble::Usage)?;
         let arguments = Raw::parse(arguments.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
         let (look, json, around) = (self.look, self.options.json, self.around);
         let is_shown = !self.options.only_trace;
-        self.session.follow_events(EventFollower::new(name).arguments(arguments), |event| {
+        let mut follower = EventFollower::new(name).arguments(arguments);
+        let mut modes = event_type.get("delivery").into_iter().flat_map(|modes| modes.items());
+        if !modes.any(|mode| mode.text().is_some_and(|mode| mode.eq_str("push"))) {
+            follower = follower.poll_only();
+        }
+        self.session.follow_events(follower, |event| {
             around.live.borrow_mut().clear();
             match event {
                 FollowedEvent::Occurred(event) if is_shown && json => {
@@ -54,6 +60,12 @@ impl Run<'_, '_> {
                     terminal::print(page.finish().as_bytes())
                 }
                 FollowedEvent::Occurred(_) => Ok(()),
+                FollowedEvent::Failed(error) => {
+                    let words =
+                        format!("The server could not get an event: {} {}", error.code, one_line(error.message));
+                    around.live.borrow_mut().note(Style::Warn, &words);
+                    Ok(())
+                }
                 _ => {
                     let words = "There is a gap: the server has left occurrences out.";
                     around.live.borrow_mut().note(Style::Warn, words);

@@ -273,7 +273,7 @@ impl<'m> Session<'m> {
                 done if is_interrupt(&done) => return Ok(()),
                 Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 Err(error) => {
-                    self.refused = "events/poll".into();
+                    self.refused = follower.method_name().into();
                     return Err(error.into());
                 }
                 Ok(event) => event.map_or(Ok(()), &mut tell)?,

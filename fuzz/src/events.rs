@@ -4,7 +4,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_extensions::events::client::{EventFollower, EventStep, FollowedEvent};
+use mcp_sansio_extensions::events::client::{EventFollower, EventStep, FollowedEvent, StreamNotification};
 use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
 use serde_json::{Value, json};
 
@@ -77,11 +77,8 @@ pub(crate) fn server(data: &[u8]) -> Option<()> {
     panic!("the polls have no end: {params}");
 }
 
-/// Gives a client these bytes as the result of a poll.
-pub(crate) fn client(data: &[u8]) -> Option<()> {
-    let result = Raw::parse(data).ok()?;
-    let mut follower = EventFollower::new("a").cursor_from(Some("before".into())).poll_floor(FLOOR);
-    let taken = follower.answered(result, 0);
+/// Takes all events: none comes twice.
+fn take_all(follower: &mut EventFollower) {
     let mut known = Vec::new();
     while let Some(event) = follower.event() {
         if let FollowedEvent::Occurred(event) = event {
@@ -89,12 +86,39 @@ pub(crate) fn client(data: &[u8]) -> Option<()> {
             known.push(event.event_id);
         }
     }
+}
+
+/// Gives a client these bytes as the result of a poll, and as all notifications of a stream.
+pub(crate) fn client(data: &[u8]) -> Option<()> {
+    let result = Raw::parse(data).ok()?;
+    let mut follower = EventFollower::new("a").poll_only().cursor_from(Some("before".into())).poll_floor(FLOOR);
+    let taken = follower.answered(result, 0);
+    take_all(&mut follower);
     let cursor = follower.cursor().map(str::to_owned);
     match follower.next(0) {
         // At once only if there is a way forward.
         EventStep::Send(_) => assert!(taken.is_ok() && cursor.is_some() && cursor.as_deref() != Some("before")),
-        EventStep::Wait(until) => assert!((FLOOR..=3_600_000).contains(&until), "{until}"),
+        EventStep::Cancel => panic!("a poll has a time of its own"),
+        EventStep::Wait(until) => {
+            assert!((FLOOR..=3_600_000).contains(&until), "{until}");
+            let EventStep::Send(_) = follower.next(3_600_000) else { panic!("it waits for longer than an hour") };
+        }
     }
+    let mut follower = EventFollower::new("a");
+    let EventStep::Send(_) = follower.next(0) else { panic!("it waits for nothing") };
+    for kind in [
+        StreamNotification::Active,
+        StreamNotification::Event,
+        StreamNotification::Heartbeat,
+        StreamNotification::Error,
+        StreamNotification::Event,
+        StreamNotification::Terminated,
+    ] {
+        let ended = follower.notified(kind, result, 0).is_err();
+        assert_eq!(ended, kind == StreamNotification::Terminated);
+        assert_eq!(follower.is_under_way(), !ended);
+    }
+    take_all(&mut follower);
     let EventStep::Send(_) = follower.next(3_600_000) else { panic!("it waits for longer than an hour") };
     Some(())
 }

@@ -1,53 +1,27 @@
-//! A client that follows the events of a server, over stdio.
+//! Clients that follow the events of a server, over stdio and over HTTP.
 #![cfg(all(feature = "client", unix))]
+
+#[path = "../../../tests/remote/event_server.rs"]
+mod event_server;
 
 use std::process::Command;
 use std::time::Duration;
 
 use mcp_sansio::client::{ClientInfo, Request, SendError};
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::{Call, Extension, HandlerResult, Service, Tool};
-use mcp_sansio_blocking::client::{Child, Client, ClientError, Ignore};
+use mcp_sansio::service::Service;
+use mcp_sansio_blocking::client::{Child, Client, ClientError, Ignore, Transport};
 use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
-use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
+use mcp_sansio_extensions::events::deliver;
 
 /// The longest time for any step. None comes near it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Door {
-    events: Events<'static>,
-    rung: u64,
-}
-
-impl HasEvents for Door {
-    const EVENTS: &'static [EventType<Self>] = &[EventType::new("bell.rung", "Somebody rings the bell")];
-
-    fn events(&self) -> &Events<'static> {
-        &self.events
-    }
-    fn events_mut(&mut self) -> &mut Events<'static> {
-        &mut self.events
-    }
-}
-
-fn ring(door: &mut Door, call: &mut Call<'_>) -> HandlerResult {
-    door.rung += 1;
-    let (rung, event) = (door.rung, EventOccurrence::new("bell.rung"));
-    emit(door, &event, call.now(), &mut |data| data.number("rung", rung)).map_err(|_| "no room")?;
-    call.text("rung")
-}
-
-static TOOLS: [Tool<Door>; 1] = [Tool::new("ring", "Rings the bell", ring)];
-static EXTENSIONS: [Extension<Door>; 1] = [extension()];
 
 /// A server: this program runs it when [`child`] starts it.
 #[test]
 #[ignore = "a server"]
 fn server() {
-    let mut events = Events::new(vec![0; 4096].leak(), 3, std::process::id().into());
-    events.set_poll_interval(1);
-    let service = Service::new("door", "1.0").tools(&TOOLS).extend(&EXTENSIONS);
-    mcp_sansio_blocking::serve_stdio(&service, &mut Door { events, rung: 0 }).unwrap();
+    event_server::serve_lines();
 }
 
 #[test]
@@ -58,9 +32,9 @@ fn silent_server() {
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
-fn child(server: &str) -> Client<'static, Child<'static>, Ignore> {
+fn child(server: &str, streams: usize) -> Client<'static, Child<'static>, Ignore> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", server, "--ignored", "--nocapture"]);
+    command.args(["--exact", server, "--ignored", "--nocapture"]).env("STREAMS", streams.to_string());
     let mut client = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
     client
@@ -74,20 +48,31 @@ fn rung(event: Option<FollowedEvent>) -> u64 {
     }
 }
 
+fn ring(client: &mut Client<'static, impl Transport<'static>, Ignore>) {
+    client.request(&Request::call("ring")).unwrap();
+}
+
+/// By polls of a server without room for a stream, and by a stream.
 #[test]
 fn what_happens_is_heard_also_after_a_gap_and_another_start() {
-    let mut client = child("server");
+    for streams in [0, 4] {
+        heard_after_a_gap_and_another_start(streams);
+    }
+}
+
+fn heard_after_a_gap_and_another_start(streams: usize) {
+    let mut client = child("server", streams);
     let mut bell = EventFollower::new("bell.rung").poll_floor(1);
     // The first poll says where it begins.
     assert_eq!(client.next_event(&mut bell, Duration::ZERO).unwrap(), None);
     for expected in 1..3 {
-        client.request(&Request::call("ring")).unwrap();
+        ring(&mut client);
         assert_eq!(rung(client.next_event(&mut bell, PATIENCE).unwrap()), expected);
     }
     let cursor = bell.cursor().map(str::to_owned);
-    for _ in 0..4 {
-        client.request(&Request::call("ring")).unwrap();
-    }
+    assert_eq!(bell.method_name(), if streams == 0 { "events/poll" } else { "events/stream" });
+    client.end_events(bell);
+    (0..4).for_each(|_| ring(&mut client));
     let mut again = EventFollower::new("bell.rung").poll_floor(1).cursor_from(cursor);
     let heard: Vec<u64> = (0..4).map(|_| rung(client.next_event(&mut again, PATIENCE).unwrap())).collect();
     assert_eq!(heard, [0, 4, 5, 6]);
@@ -97,9 +82,86 @@ fn what_happens_is_heard_also_after_a_gap_and_another_start() {
     assert_eq!(client.next_event(odd, PATIENCE).unwrap_err().server().map(|error| error.code), Some(-32602));
 }
 
+// spec: E057
+/// Two streams beside calls. What comes for one is kept while the other is waited for.
+#[test]
+fn streams_beside_each_other() {
+    let mut client = child("server", 4);
+    let mut bells = [0, 1].map(|_| EventFollower::new("bell.rung").poll_floor(1));
+    for bell in &mut bells {
+        assert_eq!(client.next_event(bell, Duration::ZERO).unwrap(), None);
+    }
+    ring(&mut client);
+    ring(&mut client);
+    let heard: Vec<_> = bells.iter_mut().map(|bell| rung(client.next_event(bell, PATIENCE).unwrap())).collect();
+    assert_eq!(heard, [1, 1]);
+    let [first, mut second] = bells;
+    client.end_events(first);
+    let ended = client.request(&Request::call("ended")).unwrap();
+    assert!(ended.as_str().contains("ended: 1"), "{ended:?}");
+    assert_eq!(rung(client.next_event(&mut second, PATIENCE).unwrap()), 2);
+
+    // The server ends the subscription, and takes it again later.
+    client.request(&Request::call("close")).unwrap();
+    let terminated = client.next_event(&mut second, PATIENCE).unwrap_err();
+    assert_eq!(terminated.server().map(|error| error.code), Some(-32024), "{terminated}");
+    let refused = client.next_event(&mut second, PATIENCE).unwrap_err();
+    assert_eq!(refused.server().map(|error| error.code), Some(-32024), "{refused}");
+    client.request(&Request::call("open")).unwrap();
+    assert_eq!(rung(client.next_event(&mut second, PATIENCE).unwrap()), 3);
+
+    // A follower goes on with another client.
+    client.restart().unwrap();
+    assert_eq!(rung(client.next_event(&mut second, PATIENCE).unwrap()), 0, "the new server knows no such cursor");
+    ring(&mut client);
+    assert_eq!(rung(client.next_event(&mut second, PATIENCE).unwrap()), 1);
+}
+
+/// A server that ends and comes again is followed again.
+#[cfg(feature = "http")]
+#[test]
+fn a_stream_over_http_is_opened_again() {
+    use mcp_sansio_blocking::client::Http;
+    use mcp_sansio_blocking::http::HttpServer;
+
+    let mut address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut bell = EventFollower::new("bell.rung").poll_floor(1);
+    let mut client: Option<Client<'static, Http<'static>, Ignore>> = None;
+    for start in 1..3 {
+        let server = HttpServer::<event_server::Door>::bind(address).unwrap().grace(Duration::ZERO);
+        address = server.local_addr().unwrap();
+        let stopper = server.stopper();
+        let serving = std::thread::spawn(move || {
+            let server = server.tick(|app, endpoint, now| {
+                while let Some(token) = app.state.events.next_stream(now) {
+                    if endpoint.answer(app, token.as_custom(), deliver).is_err() {
+                        app.state.events.end_stream(token);
+                    }
+                }
+                app.state.events.next_heartbeat()
+            });
+            server.serve(const { &event_server::SERVICE }, &mut event_server::Door::new(start, 4))
+        });
+        let client = client.get_or_insert_with(|| {
+            let mut client = Client::new(Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap(), Ignore);
+            client.connect().unwrap();
+            client
+        });
+        let first = client.next_event(&mut bell, if start == 1 { Duration::ZERO } else { PATIENCE }).unwrap();
+        assert_eq!(first, (start == 2).then_some(FollowedEvent::Gap));
+        for expected in 1..3 {
+            ring(client);
+            assert_eq!(rung(client.next_event(&mut bell, PATIENCE).unwrap()), expected);
+        }
+        assert_eq!((bell.method_name(), bell.cursor()), ("events/stream", Some(&*format!("{start}.2"))));
+        stopper.stop();
+        serving.join().unwrap().unwrap();
+    }
+}
+
 // spec: E020
 #[test]
 fn a_server_without_events_is_not_asked() {
-    let refused = child("silent_server").next_event(&mut EventFollower::new("bell.rung"), PATIENCE);
+    let refused = child("silent_server", 0).next_event(&mut EventFollower::new("bell.rung"), PATIENCE);
     assert!(matches!(refused, Err(ClientError::NotSent(SendError::NotOffered))), "{refused:?}");
 }

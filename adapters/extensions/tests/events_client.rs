@@ -1,11 +1,13 @@
 //! A client that follows events: against the server of this crate, and against answers that no good server gives.
 #![cfg(feature = "events-client")]
 
-use mcp_sansio::client::Request;
 use mcp_sansio::client::views::ViewError;
+use mcp_sansio::client::{ClientEvent, Request, SubscriptionFilter};
 use mcp_sansio::json::Raw;
 use mcp_sansio::service::{Extension, Service};
-use mcp_sansio_extensions::events::client::{EventFollower, EventStep, FollowedEvent, are_offered};
+use mcp_sansio_extensions::events::client::{
+    EventFollower, EventStep, FollowedEvent, LIST_CHANGED, StreamNotification, are_offered,
+};
 use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
 use mcp_sansio_host::testing::Conversation;
 
@@ -37,22 +39,27 @@ fn ring(door: &mut Conversation<'_, Door>, times: u64) {
     emit(door.state(), &event, 0, &mut |data| data.number("times", times)).unwrap();
 }
 
+fn polled() -> EventFollower {
+    EventFollower::new("bell.rung").poll_only()
+}
+
 /// Returns the params of the request that is due.
 fn due(follower: &mut EventFollower, now: u64) -> String {
     match follower.next(now) {
-        EventStep::Send(request) => params(&request),
-        EventStep::Wait(until) => panic!("it waits until {until}"),
+        EventStep::Send(request) => params(&request, "events/poll"),
+        step => panic!("{step:?}"),
     }
 }
 
-fn params(request: &Request<'_>) -> String {
-    assert_eq!(request.method_name(), "events/poll");
+fn params(request: &Request<'_>, method: &str) -> String {
+    assert_eq!(request.method_name(), method);
     let mut bytes = vec![0; 2048];
     let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
     let profile = mcp_sansio::client::ClientInfo::new("test", "1");
     let mut client = mcp_sansio::client::Client::growing(&profile);
     client.connect_as(mcp_sansio::revision::Revision::LATEST);
     client.send(request, &mut out).unwrap();
+    assert_eq!(client.next_deadline().is_none(), method == "events/stream");
     let line = Raw::parse(out.pending().trim_ascii()).unwrap();
     line.get("params").unwrap().as_str().to_owned()
 }
@@ -88,7 +95,7 @@ fn is_waiting_until(follower: &mut EventFollower, now: u64, until: u64) {
 fn from_one_start_to_the_next() {
     let mut door = door(3, 77);
     ring(&mut door, 1);
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     assert_eq!(bell.cursor(), None);
     poll(&mut door, &mut bell, 0);
     assert_eq!((rings(&mut bell), bell.cursor()), (vec![], Some("77.1")));
@@ -103,7 +110,7 @@ fn from_one_start_to_the_next() {
 
     // The program starts again, and too much has happened meanwhile.
     (4..8).for_each(|n| ring(&mut door, n));
-    let mut again = EventFollower::new("bell.rung").cursor_from(bell.cursor().map(str::to_owned));
+    let mut again = polled().cursor_from(bell.cursor().map(str::to_owned));
     assert_eq!(again.cursor(), Some("77.3"));
     poll(&mut door, &mut again, 0);
     assert_eq!((rings(&mut again), again.cursor()), (vec![0, 5, 6, 7], Some("77.7")));
@@ -112,7 +119,7 @@ fn from_one_start_to_the_next() {
 // spec: E014
 #[test]
 fn the_server_starts_again() {
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     let mut before = door(8, 1);
     poll(&mut before, &mut bell, 0);
     let mut after = door(8, 2);
@@ -124,7 +131,7 @@ fn the_server_starts_again() {
 #[test]
 fn duplicates_are_dropped() {
     let event = |id: &str| format!(r#"{{"eventId":"{id}","name":"bell.rung","timestamp":"t","data":{{"times":1}}}}"#);
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     let mut take = |ids: &[&str]| {
         let events: Vec<_> = ids.iter().map(|id| event(id)).collect();
         let answer = format!(r#"{{"events":[{}],"cursor":"c"}}"#, events.join(","));
@@ -147,11 +154,12 @@ fn duplicates_are_dropped() {
 // spec: E015 E016 E018
 #[test]
 fn the_time_of_the_next_poll() {
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     let mut answer = |json: &str, now| {
         bell.answered(Raw::parse(json.as_bytes()).unwrap(), now).map(|()| match bell.next(now) {
             EventStep::Send(_) => now,
             EventStep::Wait(until) => until,
+            EventStep::Cancel => panic!("it cancels a poll"),
         })
     };
     for (json, until) in [
@@ -167,7 +175,7 @@ fn the_time_of_the_next_poll() {
     ] {
         assert_eq!(answer(json, 0), Ok(until), "{json}");
     }
-    let mut quick = EventFollower::new("bell.rung").poll_floor(10);
+    let mut quick = polled().poll_floor(10);
     quick.answered(Raw::constant(r#"{"events":[],"cursor":"a","nextPollMs":1}"#), 0).unwrap();
     is_waiting_until(&mut quick, 0, 10);
 }
@@ -176,7 +184,7 @@ fn the_time_of_the_next_poll() {
 #[test]
 fn without_replay_there_is_no_cursor() {
     for answer in [r#"{"events":[],"cursor":null,"truncated":true}"#, r#"{"events":[],"truncated":true}"#] {
-        let mut bell = EventFollower::new("bell.rung").cursor_from(Some("old".into())).max_age(60_000);
+        let mut bell = polled().cursor_from(Some("old".into())).max_age(60_000);
         let first = due(&mut bell, 0);
         assert!(first.contains(r#""cursor":"old","maxAgeMs":60000"#), "{first}");
         bell.answered(Raw::parse(answer.as_bytes()).unwrap(), 0).unwrap();
@@ -187,14 +195,14 @@ fn without_replay_there_is_no_cursor() {
 
 #[test]
 fn arguments_are_sent() {
-    let mut bell = EventFollower::new("bell.rung").arguments(Raw::constant(r#"{"door":2}"#));
+    let mut bell = polled().arguments(Raw::constant(r#"{"door":2}"#));
     let sent = due(&mut bell, 0);
     assert!(sent.starts_with(r#"{"name":"bell.rung","arguments":{"door":2},"cursor":null"#), "{sent}");
 }
 
 #[test]
 fn what_may_pass_is_tried_again() {
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     for (failure, until) in [2_000, 4_000, 8_000, 16_000].into_iter().enumerate() {
         assert!(if failure % 2 == 0 { bell.lost(0) } else { bell.refused(-32603, 0) });
         is_waiting_until(&mut bell, 0, until);
@@ -204,13 +212,13 @@ fn what_may_pass_is_tried_again() {
     bell.answered(Raw::constant(r#"{"events":[]}"#), 0).unwrap();
     assert!(bell.lost(0));
     for code in [-32602, -32601, -32023, -32024, -32026] {
-        assert!(!EventFollower::new("bell.rung").refused(code, 0), "{code}");
+        assert!(!polled().refused(code, 0), "{code}");
     }
 }
 
 #[test]
 fn answers_that_no_good_server_gives() {
-    let mut bell = EventFollower::new("bell.rung");
+    let mut bell = polled();
     for wrong in ["{}", r#"{"events":{}}"#, "[]", "1"] {
         let wrong = bell.answered(Raw::parse(wrong.as_bytes()).unwrap(), 0);
         assert_eq!(wrong, Err(ViewError::Missing("events")));
@@ -220,6 +228,175 @@ fn answers_that_no_good_server_gives() {
         {"eventId":"a","name":"b","timestamp":"c","data":{"times":9}}],"cursor":"x"}"#;
     bell.answered(Raw::parse(odd.as_bytes()).unwrap(), 0).unwrap();
     assert_eq!(rings(&mut bell), [9]);
+}
+
+/// Begins the stream that is due. Returns its params.
+fn stream(follower: &mut EventFollower, now: u64) -> String {
+    match follower.next(now) {
+        EventStep::Send(request) => params(&request, "events/stream"),
+        step => panic!("{step:?}"),
+    }
+}
+
+/// Gives notifications of a stream to a follower.
+fn told(follower: &mut EventFollower, now: u64, notifications: &[(StreamNotification, &str)]) {
+    for (kind, params) in notifications {
+        follower.notified(*kind, Raw::parse(params.as_bytes()).unwrap(), now).unwrap();
+    }
+}
+
+fn event(times: u64) -> String {
+    let members = r#""name":"bell.rung","timestamp":"t""#;
+    format!(r#"{{"eventId":"e{times}",{members},"data":{{"times":{times}}},"cursor":"c{times}"}}"#)
+}
+
+const ACTIVE: (StreamNotification, &str) = (StreamNotification::Active, r#"{"cursor":"c0","truncated":false}"#);
+
+// spec: E054 E055 E056
+#[test]
+fn a_stream_that_is_silent_is_opened_again() {
+    let mut bell = EventFollower::new("bell.rung");
+    assert!(stream(&mut bell, 0).starts_with(r#"{"name":"bell.rung","cursor":null"#));
+    assert!(bell.awaits_answer());
+    is_waiting_until(&mut bell, 10, 30_000);
+    told(&mut bell, 1_000, &[ACTIVE]);
+    assert!(bell.is_under_way() && !bell.awaits_answer());
+    assert_eq!((bell.event(), bell.cursor()), (None, Some("c0")));
+    // Each event has a cursor of its own.
+    let (first, second) = (event(1), event(2));
+    told(&mut bell, 2_000, &[(StreamNotification::Event, &first), (StreamNotification::Event, &second)]);
+    assert!(bell.event().is_some());
+    assert_eq!(bell.cursor(), Some("c1"));
+    assert_eq!((rings(&mut bell), bell.cursor()), (vec![2], Some("c2")));
+    // A heartbeat moves the cursor, and the end of the patience.
+    told(&mut bell, 50_000, &[(StreamNotification::Heartbeat, r#"{"cursor":"c5"}"#)]);
+    assert_eq!(bell.cursor(), Some("c5"));
+    told(&mut bell, 60_000, &[(StreamNotification::Heartbeat, "{}")]);
+    assert_eq!(bell.cursor(), Some("c5"));
+    is_waiting_until(&mut bell, 119_999, 120_000);
+    assert!(matches!(bell.next(120_000), EventStep::Cancel));
+    // What comes late is of another stream.
+    told(&mut bell, 120_001, &[(StreamNotification::Event, &event(3))]);
+    assert_eq!(bell.event(), None);
+    is_waiting_until(&mut bell, 120_001, 122_000);
+    assert!(stream(&mut bell, 122_000).contains(r#""cursor":"c5""#));
+}
+
+// spec: E014 E017 E056 E057
+#[test]
+fn gaps_and_the_end_of_a_stream() {
+    let mut bell = EventFollower::new("bell.rung").cursor_from(Some("old".into()));
+    assert!(stream(&mut bell, 0).contains(r#""cursor":"old""#));
+    let gap = (StreamNotification::Active, r#"{"cursor":"new","truncated":true}"#);
+    let failed = (StreamNotification::Error, r#"{"error":{"code":-32603,"message":"UpstreamError","data":{"a":1}}}"#);
+    told(&mut bell, 0, &[gap]);
+    assert_eq!(bell.cursor(), Some("old"));
+    assert_eq!((rings(&mut bell), bell.cursor()), (vec![0], Some("new")));
+    told(&mut bell, 0, &[failed, (StreamNotification::Event, &event(1)), (StreamNotification::Event, &event(1))]);
+    let Some(FollowedEvent::Failed(error)) = bell.event() else { panic!() };
+    assert_eq!((error.code, &*error.message, error.data.unwrap().as_str()), (-32603, "UpstreamError", r#"{"a":1}"#));
+    assert_eq!((rings(&mut bell), bell.cursor()), (vec![1], Some("c1")));
+    // The server ends the stream with a result, and again when it has confirmed the next: the pauses grow.
+    for (now, until) in [(1_000, 3_000), (3_000, 7_000), (7_000, 15_000), (15_000, 31_000), (31_000, 47_000)] {
+        bell.answered(Raw::constant("{}"), now).unwrap();
+        is_waiting_until(&mut bell, now, until);
+        stream(&mut bell, until);
+        told(&mut bell, until, &[ACTIVE]);
+    }
+    // A lost connection is no end either.
+    assert!(bell.lost(47_000));
+    is_waiting_until(&mut bell, 47_000, 63_000);
+    stream(&mut bell, 63_000);
+    told(&mut bell, 63_000, &[ACTIVE]);
+    let terminated = Raw::constant(r#"{"error":{"code":-32024,"message":"Forbidden"}}"#);
+    let error = bell.notified(StreamNotification::Terminated, terminated, 63_000).unwrap_err();
+    assert_eq!((error.code, &*error.message, error.data), (-32024, "Forbidden", None));
+    assert!(!bell.is_under_way());
+}
+
+/// The best way that both have: a stream, and else polls.
+#[test]
+fn a_server_without_streams_is_polled() {
+    for code in [-32026, -32601, -32025] {
+        let mut bell = EventFollower::new("bell.rung");
+        stream(&mut bell, 0);
+        assert!(bell.refused(code, 5), "{code}");
+        assert!(due(&mut bell, 5).starts_with(r#"{"name":"bell.rung","cursor":null"#));
+        assert_eq!(bell.refused(code, 6), code == -32025);
+    }
+    for code in [-32602, -32023, -32024] {
+        let mut bell = EventFollower::new("bell.rung");
+        stream(&mut bell, 0);
+        assert!(!bell.refused(code, 5), "{code}");
+    }
+    // Something on the way holds the stream back, or cuts it off at once.
+    let mut bell = EventFollower::new("bell.rung");
+    stream(&mut bell, 0);
+    assert!(matches!(bell.next(30_000), EventStep::Cancel));
+    due(&mut bell, 30_000);
+    let mut bell = EventFollower::new("bell.rung");
+    stream(&mut bell, 0);
+    bell.answered(Raw::constant("{}"), 10).unwrap();
+    due(&mut bell, 10);
+    // The server may be away for a while.
+    let mut bell = EventFollower::new("bell.rung");
+    stream(&mut bell, 0);
+    assert!(bell.lost(0));
+    stream(&mut bell, 2_000);
+}
+
+#[test]
+fn notifications_belong_to_streams() {
+    let of = |method: &str, params: &str| {
+        let method = format!("\"{method}\"");
+        let method = Raw::parse(method.as_bytes()).unwrap().text().unwrap();
+        StreamNotification::of(&method, Raw::parse(params.as_bytes()).ok()).map(|(kind, token)| (kind, token.to_bits()))
+    };
+    let meta = |id: &str| format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
+    let kinds = [
+        ("active", StreamNotification::Active),
+        ("event", StreamNotification::Event),
+        ("heartbeat", StreamNotification::Heartbeat),
+        ("error", StreamNotification::Error),
+        ("terminated", StreamNotification::Terminated),
+    ];
+    for (name, kind) in kinds {
+        assert_eq!(of(&format!("notifications/events/{name}"), &meta("7")), Some((kind, 7)));
+    }
+    for id in ["\"7\"", "-1", "4294967296", "null"] {
+        assert_eq!(of("notifications/events/event", &meta(id)), None, "{id}");
+    }
+    assert_eq!(of("notifications/events/list_changed", &meta("7")), None);
+    assert_eq!(of("notifications/events/event", "{}"), None);
+}
+
+// spec: E058
+#[test]
+fn changes_of_the_list_are_heard() {
+    let profile = mcp_sansio::client::ClientInfo::new("test", "1");
+    let (mut client, mut bytes) = (mcp_sansio::client::Client::growing(&profile), vec![0; 2048]);
+    let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
+    client.connect_as(mcp_sansio::revision::Revision::LATEST);
+    let token = client.listen(&SubscriptionFilter::new().topics(&[LIST_CHANGED])).unwrap();
+    client.advance(0, &mut out).unwrap();
+    let sent = Raw::parse(out.pending().trim_ascii()).unwrap();
+    assert!(sent.as_str().contains(r#""notifications":{"eventsListChanged":true}"#), "{sent}");
+    let line = |method: &str, members: &str| {
+        let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#, sent.get("id").unwrap());
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{{{members}{meta}}}}}"#)
+    };
+    let granted = line("subscriptions/acknowledged", r#""notifications":{"eventsListChanged":true},"#);
+    let mut bytes = vec![0; 16];
+    let mut none = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
+    let listening = client.receive(granted.as_bytes(), &mut none).unwrap();
+    assert!(
+        matches!(listening, Some(ClientEvent::Listening(granted)) if (granted.token, granted.topics) == (token, 1))
+    );
+    let changed = line("events/list_changed", "");
+    match client.receive(changed.as_bytes(), &mut none).unwrap() {
+        Some(ClientEvent::Notification { method, .. }) => assert!(method.eq_str("notifications/events/list_changed")),
+        other => panic!("{other:?}"),
+    }
 }
 
 // spec: E020

@@ -26,6 +26,7 @@
 //! - `AuthorizationOptions`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
 //! - `take_task_outcome`, `may_pass`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
+//! - `take_follower_input`, `FollowerInput` (feature `client`): give answers and notifications to a subscription to events that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -44,6 +45,8 @@ mod child;
 mod direction;
 mod dynamic_tools;
 mod error;
+#[cfg(feature = "client")]
+mod events;
 #[cfg(feature = "schemars")]
 mod flat_schema;
 mod handlers;
@@ -94,6 +97,7 @@ pub use {
         ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog,
         StopSignal, signal_group,
     },
+    events::{FollowerInput, take_follower_input},
     outcomes::{OutcomeHandler, Outcomes},
     tasks::{FollowedTasks, may_pass, take_task_outcome},
 };

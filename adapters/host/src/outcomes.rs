@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, PendingId};
+use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, PendingId, TransportError};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
+use mcp_sansio_extensions::events::client::StreamNotification;
 
+use crate::events::{FollowerInput, WaitingNotifications};
 use crate::{ClientError, FollowedTasks, OwnedResult, ServerHello, TransportState};
 
 /// The outcome of a request.
@@ -36,6 +38,8 @@ pub struct Outcomes {
 struct Pending {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
+    /// The notifications about a stream of events, for whom follows it.
+    notifications: Option<Box<WaitingNotifications>>,
 }
 
 impl Outcomes {
@@ -43,6 +47,13 @@ impl Outcomes {
     pub fn expect(&mut self, token: PendingId) {
         self.tokens.push(token);
         self.requests.push(Pending::default());
+    }
+
+    /// Keeps also the notifications about a request that was sent for an event follower.
+    pub fn hear(&mut self, token: PendingId) {
+        if let Some(pending) = self.get(token) {
+            pending.notifications = Some(Box::default());
+        }
     }
 
     fn place(&self, token: PendingId) -> Option<usize> {
@@ -80,7 +91,7 @@ impl Outcomes {
     pub fn poll(&mut self, token: PendingId, waker: Option<&Waker>) -> Poll<Option<Outcome>> {
         let Some(place) = self.place(token) else { return Poll::Ready(None) };
         match self.requests.get_mut(place) {
-            Some(Pending { outcome: None, waker: kept }) => {
+            Some(Pending { outcome: None, waker: kept, .. }) => {
                 match (kept, waker) {
                     (Some(old), Some(new)) => old.clone_from(new),
                     (old, new) => *old = new.cloned(),
@@ -88,6 +99,19 @@ impl Outcomes {
                 Poll::Pending
             }
             _ => Poll::Ready(self.remove(place).outcome),
+        }
+    }
+
+    /// Takes what came for a request of [`hear`](Outcomes::hear): first its notifications, then its outcome. One that is not known counts
+    /// as lost.
+    pub fn poll_input(&mut self, token: PendingId, waker: Option<&Waker>) -> Poll<FollowerInput> {
+        let lost = || FollowerInput::Outcome(Err(ClientError::lost_by(TransportError::Closed)));
+        let Some(notifications) = self.get(token).and_then(|pending| pending.notifications.as_mut()) else {
+            return Poll::Ready(lost());
+        };
+        match notifications.next() {
+            Some((kind, params)) => Poll::Ready(FollowerInput::Notification(kind, params)),
+            None => self.poll(token, waker).map(|outcome| outcome.map_or_else(lost, FollowerInput::Outcome)),
         }
     }
 
@@ -235,7 +259,20 @@ impl ClientHandler for OutcomeHandler<'_> {
             ClientEvent::Unconnected(why) if self.outcomes.opening => {
                 return self.outcomes.refuse(ClientError::failed(why));
             }
-            ClientEvent::Notification { method, params } => self.outcomes.followed.notified(method, *params),
+            ClientEvent::Notification { method, params } => {
+                if let Some((kind, token)) = StreamNotification::of(method, *params)
+                    && let Some(pending) = self.outcomes.get(token)
+                    && let Some(notifications) = &mut pending.notifications
+                {
+                    if !notifications.keep(kind, *params) {
+                        // The caller does not take them. It opens the stream again, from the cursor of the last that was kept.
+                        let _ = handle.cancel(token, None);
+                        pending.outcome = Some(Err(ClientError::lost_by(TransportError::Closed)));
+                    }
+                    return self.outcomes.fresh.push(token);
+                }
+                self.outcomes.followed.notified(method, *params);
+            }
             _ => {}
         }
         self.handler.event(event, handle);

@@ -255,6 +255,14 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         request: &Request<'_>,
         sending: impl FnOnce(PendingId),
     ) -> Result<PendingId, ClientError> {
+        self.send_and(request, |_, token| sending(token))
+    }
+
+    fn send_and(
+        &mut self,
+        request: &Request<'_>,
+        sending: impl FnOnce(&mut Outcomes, PendingId),
+    ) -> Result<PendingId, ClientError> {
         let mut begun = None;
         // The client is opening a new session after the server ended the last one.
         if self.engine().is_opening() {
@@ -266,7 +274,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
             match self.handle().send(request) {
                 Ok(token) => {
                     self.outcomes.expect(token);
-                    sending(token);
+                    sending(&mut self.outcomes, token);
                     self.step()?;
                     return Ok(token);
                 }

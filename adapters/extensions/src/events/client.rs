@@ -1,8 +1,9 @@
 //! Events for clients (feature `events-client`): follows one subscription, without I/O.
 //!
-//! An [`EventFollower`] says which request to send and when, and takes the answers. The client of `mcp_sansio_blocking` runs it
-//! with `next_event`. It polls as often as the server says, drops what comes twice, and reports gaps. Its
-//! [cursor](EventFollower::cursor) is the caller's: a program that starts again goes on from there.
+//! An [`EventFollower`] says which request to send and when, and takes the answers. The clients of `mcp_sansio_blocking` (`next_event`)
+//! and `mcp_sansio_smol` (`follow_events`) run it. It keeps a stream open (`events/stream`); if the server has none, it polls as often as the
+//! server says. It drops what comes twice, and reports gaps. Its [cursor](EventFollower::cursor) is the caller's: a program that starts
+//! again goes on from there.
 //!
 //! ```
 //! use mcp_sansio::json::Raw;
@@ -10,6 +11,9 @@
 //!
 //! let mut bell = EventFollower::new("bell.rung").cursor_from(None); // the cursor of the last run, if there is one
 //! let EventStep::Send(request) = bell.next(0) else { panic!() };
+//! assert_eq!(request.method_name(), "events/stream");
+//! bell.refused(-32026, 5); // a server that is only polled
+//! let EventStep::Send(request) = bell.next(5) else { panic!() };
 //! assert_eq!(request.method_name(), "events/poll");
 //! bell.answered(Raw::constant(r#"{"events":[],"cursor":"77.0","nextPollMs":5000}"#), 10)?;
 //! assert!(matches!(bell.next(20), EventStep::Wait(5010)));
@@ -33,11 +37,12 @@ use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcp_sansio::client::Request;
 use mcp_sansio::client::views::ViewError;
-use mcp_sansio::json::{JsonKind, Object, OwnedRaw, Raw};
-use mcp_sansio::protocol::code;
+use mcp_sansio::client::{PendingId, Request};
+use mcp_sansio::json::{JsonKind, Object, OwnedRaw, Raw, Text};
+use mcp_sansio::protocol::{code, meta};
 use mcp_sansio::server::Millis;
+use mcp_sansio::time::jittered;
 
 use crate::events::ID;
 use crate::written::written;
@@ -48,8 +53,11 @@ const KNOWN: usize = 256;
 /// The longest time between two polls, in milliseconds.
 const LONGEST: Millis = 3_600_000;
 
-/// The time limit of one request, in milliseconds.
+/// The time limit of a poll, and of the confirmation of a stream, in milliseconds.
 const REQUEST_TIME: Millis = 30_000;
+
+/// The longest silence of a stream, in milliseconds: twice the time between two heartbeats.
+const SILENCE: Millis = 60_000;
 
 /// The requests in a row that may fail.
 const FAILURES: u8 = 5;
@@ -60,14 +68,53 @@ pub fn are_offered(capabilities: Option<Raw<'_>>) -> bool {
     capabilities.and_then(|capabilities| capabilities.get("extensions")?.get(ID)).is_some()
 }
 
+/// A topic of [`SubscriptionFilter::topics`](mcp_sansio::client::SubscriptionFilter::topics): the server sends
+/// `notifications/events/list_changed` when its event types have changed. List them again then.
+pub const LIST_CHANGED: (&str, &[&str]) = ("eventsListChanged", &[]);
+
+/// The notifications about a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamNotification {
+    /// `notifications/events/active`.
+    Active,
+    /// `notifications/events/event`.
+    Event,
+    /// `notifications/events/heartbeat`.
+    Heartbeat,
+    /// `notifications/events/error`.
+    Error,
+    /// `notifications/events/terminated`.
+    Terminated,
+}
+
+impl StreamNotification {
+    /// Returns the kind of a notification of the server, and its request `events/stream`; `None` if it is about no stream.
+    #[must_use]
+    pub fn of(method: &Text<'_>, params: Option<Raw<'_>>) -> Option<(Self, PendingId)> {
+        let id = params?.get("_meta")?.get(meta::SUBSCRIPTION_ID)?.u64()?;
+        let kinds = [
+            ("notifications/events/active", StreamNotification::Active),
+            ("notifications/events/event", StreamNotification::Event),
+            ("notifications/events/heartbeat", StreamNotification::Heartbeat),
+            ("notifications/events/error", StreamNotification::Error),
+            ("notifications/events/terminated", StreamNotification::Terminated),
+        ];
+        let (_, kind) = kinds.into_iter().find(|(name, _)| method.eq_str(name))?;
+        Some((kind, PendingId::from_bits(u32::try_from(id).ok()?)))
+    }
+}
+
 /// The next step of an [`EventFollower`].
 #[derive(Debug)]
 #[allow(clippy::exhaustive_enums, reason = "a caller must handle each step")]
 pub enum EventStep<'f> {
     /// Send this request, then call [`answered`](EventFollower::answered), [`refused`](EventFollower::refused) or
-    /// [`lost`](EventFollower::lost).
+    /// [`lost`](EventFollower::lost), and [`notified`](EventFollower::notified) for each notification about it.
     Send(Request<'f>),
-    /// Wait until this time.
+    /// Cancel the request that is under way: its stream is silent.
+    Cancel,
+    /// Wait until this time, or until something comes for the request that is under way.
     Wait(Millis),
 }
 
@@ -79,6 +126,34 @@ pub enum FollowedEvent {
     Occurred(Occurrence),
     /// The server may have left occurrences out (`truncated`): if it matters, read by tools how things are.
     Gap,
+    /// The server could not get an occurrence (`notifications/events/error`), and goes on.
+    Failed(EventError),
+}
+
+/// An error that the server reports on a stream. The text is untrusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventError {
+    /// `code`; 0 if the server sent none.
+    pub code: i32,
+    /// `message`; empty if the server sent none.
+    pub message: String,
+    /// `data`.
+    pub data: Option<OwnedRaw>,
+}
+
+impl EventError {
+    pub(crate) fn of(error: Option<Raw<'_>>) -> Self {
+        let member = |name| error.and_then(|error| error.get(name));
+        EventError {
+            code: member("code").and_then(|code| code.i64()).and_then(|code| code.try_into().ok()).unwrap_or(0),
+            message: member("message")
+                .and_then(|message| message.text())
+                .map(|text| text.to_string())
+                .unwrap_or_default(),
+            data: member("data").map(OwnedRaw::new),
+        }
+    }
 }
 
 /// An `EventOccurrence`. All of it is untrusted, as the results of tools are.
@@ -114,11 +189,20 @@ pub struct EventFollower {
     cursor: Option<String>,
     /// The cursor after the events that are not taken yet.
     next_cursor: Option<String>,
+    /// It asks for a stream. Else it polls.
+    streams: bool,
+    /// The time of the next request, or the end of the time for a sign of life.
     due: Millis,
+    under_way: bool,
+    /// The stream that is under way is confirmed.
+    is_active: bool,
+    token: Option<PendingId>,
     failures: u8,
+    seed: u64,
     params: Vec<u8>,
     known: VecDeque<String>,
-    events: VecDeque<FollowedEvent>,
+    /// With the cursor that counts once the event is taken, if it moves.
+    events: VecDeque<(FollowedEvent, Option<Option<String>>)>,
 }
 
 impl EventFollower {
@@ -132,8 +216,13 @@ impl EventFollower {
             floor: 1_000,
             cursor: None,
             next_cursor: None,
+            streams: true,
             due: 0,
+            under_way: false,
+            is_active: false,
+            token: None,
             failures: 0,
+            seed: 0,
             params: Vec::new(),
             known: VecDeque::new(),
             events: VecDeque::new(),
@@ -160,6 +249,12 @@ impl EventFollower {
         EventFollower { max_age: Some(millis), ..self }
     }
 
+    /// Polls, also if the server has streams: for a client that must not keep a connection open.
+    #[must_use]
+    pub fn poll_only(self) -> Self {
+        EventFollower { streams: false, ..self }
+    }
+
     /// Sets the shortest time between two polls, in milliseconds. Default: 1000.
     #[must_use]
     pub fn poll_floor(self, millis: Millis) -> Self {
@@ -176,15 +271,52 @@ impl EventFollower {
 
     /// Returns the next event. Take all of them before [`next`](EventFollower::next).
     pub fn event(&mut self) -> Option<FollowedEvent> {
-        let event = self.events.pop_front();
-        if self.events.is_empty() && self.cursor != self.next_cursor {
-            self.cursor = self.next_cursor.clone();
+        let (event, cursor) = self.events.pop_front()?;
+        if let Some(cursor) = cursor {
+            self.cursor = cursor;
         }
-        event
+        Some(event)
+    }
+
+    /// Returns the method of its requests: `events/stream`, or `events/poll`.
+    #[must_use]
+    pub const fn method_name(&self) -> &'static str {
+        if self.streams { "events/stream" } else { "events/poll" }
+    }
+
+    /// Returns whether a request is under way. If not, one that the driver still has is to be cancelled.
+    #[must_use]
+    pub const fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    /// Returns whether a poll, or the confirmation of a stream, has no answer yet.
+    #[must_use]
+    pub const fn awaits_answer(&self) -> bool {
+        self.under_way && !self.is_active
+    }
+
+    /// Returns the place of a driver for the id of the request that is under way.
+    pub const fn token(&mut self) -> &mut Option<PendingId> {
+        &mut self.token
+    }
+
+    /// Sets the seed that [spreads](jittered) the pauses after failures: that of the client.
+    pub const fn set_jitter_seed(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// Returns the next step.
     pub fn next(&mut self, now: Millis) -> EventStep<'_> {
+        if self.under_way {
+            if !self.streams {
+                // The client keeps the time of a poll.
+                self.due = self.due.max(now.saturating_add(1));
+            } else if now >= self.due {
+                self.cut_off(now);
+                return EventStep::Cancel;
+            }
+        }
         if now < self.due {
             return EventStep::Wait(self.due);
         }
@@ -203,51 +335,127 @@ impl EventFollower {
         });
         // Memory for any JSON is there.
         self.params = params.unwrap_or_default();
-        EventStep::Send(Request::raw("events/poll", Raw::parse(&self.params).ok()).timeout(REQUEST_TIME))
+        (self.under_way, self.is_active) = (true, false);
+        self.due = now.saturating_add(REQUEST_TIME);
+        let request = Request::raw(self.method_name(), Raw::parse(&self.params).ok());
+        EventStep::Send(if self.streams { request.no_timeout() } else { request.timeout(REQUEST_TIME) })
     }
 
-    /// Takes the result of the request.
+    /// Takes the result of the request. That of a stream says that the server has ended it: it is opened again.
     ///
     /// # Errors
     /// [`ViewError`] if it is no result of `events/poll`; the request is sent again later.
     pub fn answered(&mut self, result: Raw<'_>, now: Millis) -> Result<(), ViewError> {
+        if self.streams {
+            self.cut_off(now);
+            return Ok(());
+        }
         let Some(events) = result.get("events").filter(|events| events.kind() == JsonKind::Array) else {
             self.lost(now);
             return Err(ViewError::Missing("events"));
         };
-        self.failures = 0;
+        (self.under_way, self.failures) = (false, 0);
         let is_true = |name| result.get(name).and_then(|member| member.bool()) == Some(true);
-        let cursor = result.get("cursor").and_then(|cursor| cursor.text()).map(|cursor| cursor.to_string());
-        // Without cursors there is no position that could have been passed over.
-        if is_true("truncated") && cursor.is_some() {
-            self.events.push_back(FollowedEvent::Gap);
-        }
-        for occurrence in events.items().filter_map(Occurrence::of) {
-            if self.known.contains(&occurrence.event_id) {
-                continue;
-            }
-            if self.known.len() == KNOWN {
-                self.known.pop_front();
-            }
-            self.known.push_back(occurrence.event_id.clone());
-            self.events.push_back(FollowedEvent::Occurred(occurrence));
-        }
+        let cursor = cursor_of(result);
         // A server that has more and does not move would be asked without end.
         let has_more = is_true("hasMore") && cursor.is_some() && cursor != self.next_cursor;
-        self.next_cursor = cursor;
-        if self.events.is_empty() {
-            self.cursor = self.next_cursor.clone();
-        }
+        self.gap(result);
+        events.items().for_each(|occurrence| self.occurred(occurrence));
+        self.moved(cursor);
         let pause = result.get("nextPollMs").and_then(|pause| pause.u64()).unwrap_or(0);
         let pause = if has_more { 0 } else { pause.min(LONGEST).max(self.floor) };
         self.due = now.saturating_add(pause);
         Ok(())
     }
 
+    /// Takes a notification about the stream that is under way.
+    ///
+    /// # Errors
+    /// `notifications/events/terminated`: the server has ended the subscription. Its request may be cancelled. After -32023 and
+    /// -32026 the event type may have changed: list the types again.
+    pub fn notified(&mut self, kind: StreamNotification, params: Raw<'_>, now: Millis) -> Result<(), EventError> {
+        if !self.under_way {
+            return Ok(());
+        }
+        self.due = now.saturating_add(SILENCE);
+        // A stream that is confirmed and breaks, again and again, is not given up, but its pauses grow.
+        let failures = if self.is_active { 0 } else { self.failures.min(FAILURES - 2) };
+        self.is_active = true;
+        match kind {
+            StreamNotification::Active => {
+                self.failures = failures;
+                self.gap(params);
+                self.moved(cursor_of(params));
+            }
+            StreamNotification::Event => {
+                self.failures = 0;
+                self.occurred(params);
+                self.moved(cursor_of(params));
+            }
+            StreamNotification::Heartbeat => {
+                self.failures = 0;
+                if let cursor @ Some(_) = cursor_of(params) {
+                    self.moved(cursor);
+                }
+            }
+            StreamNotification::Error => {
+                self.events.push_back((FollowedEvent::Failed(EventError::of(params.get("error"))), None));
+            }
+            StreamNotification::Terminated => {
+                self.lost(now);
+                return Err(EventError::of(params.get("error")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a gap if there is one. Without cursors there is no position that could have been passed over.
+    fn gap(&mut self, message: Raw<'_>) {
+        let is_truncated = message.get("truncated").and_then(|truncated| truncated.bool()) == Some(true);
+        if is_truncated && cursor_of(message).is_some() {
+            self.events.push_back((FollowedEvent::Gap, None));
+        }
+    }
+
+    fn occurred(&mut self, occurrence: Raw<'_>) {
+        let Some(occurrence) = Occurrence::of(occurrence) else { return };
+        if self.known.contains(&occurrence.event_id) {
+            return;
+        }
+        if self.known.len() == KNOWN {
+            self.known.pop_front();
+        }
+        self.known.push_back(occurrence.event_id.clone());
+        self.events.push_back((FollowedEvent::Occurred(occurrence), None));
+    }
+
+    /// Moves the cursor, once the events so far are taken.
+    fn moved(&mut self, cursor: Option<String>) {
+        match self.events.back_mut() {
+            Some((_, moved)) => *moved = Some(cursor.clone()),
+            None => self.cursor = cursor.clone(),
+        }
+        self.next_cursor = cursor;
+    }
+
+    /// Notes that a stream has ended. One that was never confirmed may be held back on its way: it polls from now on.
+    fn cut_off(&mut self, now: Millis) {
+        let was_active = self.is_active;
+        self.lost(now);
+        if !was_active {
+            (self.streams, self.due) = (false, now);
+        }
+    }
+
     /// Takes an error that the server answered the request with. Returns `false` if it is the end: the event type does not exist
     /// (-32023), is forbidden (-32024), or the like. The event type may have changed: list the types again. Another error, such as
-    /// -32603, may pass, and counts as [lost](EventFollower::lost).
+    /// -32603, may pass, and counts as [lost](EventFollower::lost). A server without streams, or without room for one more, is polled.
     pub fn refused(&mut self, code: i32, now: Millis) -> bool {
+        let is_of_stream = matches!(code, code::METHOD_NOT_FOUND | -32025 | -32026);
+        if core::mem::take(&mut self.under_way) && self.streams && is_of_stream {
+            (self.streams, self.due) = (false, now);
+            return true;
+        }
         let is_final = matches!(
             code,
             code::INVALID_REQUEST | code::METHOD_NOT_FOUND | code::INVALID_PARAMS | -32023 | -32024 | -32026
@@ -255,12 +463,18 @@ impl EventFollower {
         self.lost(now) && !is_final
     }
 
-    /// Notes that the request has no answer: it is sent again, later each time. Returns `false` if five in a row had none: the caller
-    /// gives up, or calls [`next`](EventFollower::next) for one more.
+    /// Notes that the request has no answer, or that its stream is cut off: it is sent again, later each time. Returns `false` if five
+    /// in a row had none: the caller gives up, or calls [`next`](EventFollower::next) for one more.
     pub fn lost(&mut self, now: Millis) -> bool {
+        (self.under_way, self.is_active) = (false, false);
         self.failures = self.failures.saturating_add(1);
         let pause = self.floor.max(1).saturating_mul(1 << self.failures.min(6));
-        self.due = now.saturating_add(pause.min(LONGEST));
+        self.due = now.saturating_add(jittered(pause.min(LONGEST), self.seed, now));
         self.failures < FAILURES
     }
+}
+
+/// Returns `cursor`. An absent one is as `null`.
+fn cursor_of(message: Raw<'_>) -> Option<String> {
+    Some(message.get("cursor")?.text()?.to_string())
 }

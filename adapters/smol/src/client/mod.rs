@@ -99,6 +99,7 @@ mod child;
 mod dial;
 mod driver;
 mod events;
+mod followed_events;
 #[cfg(feature = "http")]
 mod http;
 mod lines;
@@ -115,6 +116,7 @@ mod wakes;
 pub use child::{Child, ChildOptions};
 pub use driver::Driver;
 pub use events::{EventSender, Events, OwnedEvent, OwnedServerRequest, events};
+pub use followed_events::FollowedEvents;
 pub use lines::StreamTransport;
 pub use listen::{SubscriptionEvent, SubscriptionStream};
 pub use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler};
@@ -344,7 +346,7 @@ impl Client {
         request: Request<'_>,
         sending: impl FnOnce(PendingId) + Send + 'static,
     ) -> PendingResponse {
-        PendingResponse::new(self.clone(), &request, Some(Box::new(sending)))
+        PendingResponse::new(self.clone(), &request, Some(Box::new(|_, token| sending(token))))
     }
 
     /// Returns the pages of a

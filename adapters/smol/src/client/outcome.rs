@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_lite::Stream;
 use mcp_sansio::client::{OwnedRequest, Request, SendError};
-use mcp_sansio_host::PageCursor;
+use mcp_sansio_host::{FollowerInput, PageCursor};
 
 use super::state::{Sending, Ticket};
 use super::{Client, ClientError, OwnedResult, PageLimits};
@@ -23,6 +23,12 @@ impl PendingResponse {
     pub(super) fn new(client: Client, request: &Request<'_>, sending: Option<Sending>) -> Self {
         let ticket = client.with(|state| state.begin(request, sending));
         PendingResponse { client, ticket }
+    }
+
+    /// Returns what came for the request of an event follower.
+    pub(super) fn poll_input(&mut self, cx: &Context<'_>) -> Poll<FollowerInput> {
+        let PendingResponse { client, ticket } = self;
+        client.with(|state| state.poll_input(ticket, cx))
     }
 }
 

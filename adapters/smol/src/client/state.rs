@@ -11,7 +11,7 @@ use mcp_sansio::client::{
 };
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::{OutcomeHandler, Outcomes};
+use mcp_sansio_host::{FollowerInput, OutcomeHandler, Outcomes};
 
 use super::listen::{Heard, ListenHandler, Listens};
 use super::wakes::Wakes;
@@ -74,7 +74,7 @@ impl Waiting {
 }
 
 /// A function that gets the token of a request before it is written.
-pub(super) type Sending = Box<dyn FnOnce(PendingId) + Send>;
+pub(super) type Sending = Box<dyn FnOnce(&mut Outcomes, PendingId) + Send>;
 
 /// The state of a request.
 pub(super) enum Ticket {
@@ -247,7 +247,7 @@ impl State {
                 self.outcomes.expect(token);
                 // Before it is written: its first event may come in the same turn, or to another thread.
                 if let Some(sending) = sending.take() {
-                    sending(token);
+                    sending(&mut self.outcomes, token);
                 }
                 self.run_for_driver();
                 Ok(Some(token))
@@ -277,20 +277,30 @@ impl State {
         }
     }
 
+    /// Sends a request that waits, if it is its turn.
+    fn poll_sent(&mut self, ticket: &mut Ticket, cx: &Context<'_>) -> Poll<()> {
+        if let Ticket::Waiting(number, request, sending) = ticket {
+            *ticket = ready!(self.poll_turn(*number, request, sending, cx)).map_or_else(Ticket::Failed, Ticket::Sent);
+        }
+        Poll::Ready(())
+    }
+
+    /// Returns what came for the request of an event follower, or sends the request if it is its turn.
+    pub(super) fn poll_input(&mut self, ticket: &mut Ticket, cx: &Context<'_>) -> Poll<FollowerInput> {
+        ready!(self.poll_sent(ticket, cx));
+        match ticket {
+            Ticket::Sent(token) => self.outcomes.poll_input(*token, Some(cx.waker())),
+            _ => self.poll_ticket(ticket, cx).map(FollowerInput::Outcome),
+        }
+    }
+
     /// Returns the outcome of a request, or sends the request if it is its turn.
     pub(super) fn poll_ticket(
         &mut self,
         ticket: &mut Ticket,
         cx: &Context<'_>,
     ) -> Poll<Result<OwnedResult, ClientError>> {
-        match ticket {
-            Ticket::Waiting(number, request, sending) => match self.poll_turn(*number, request, sending, cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(token)) => *ticket = Ticket::Sent(token),
-                Poll::Ready(Err(error)) => *ticket = Ticket::Failed(error),
-            },
-            Ticket::Failed(_) | Ticket::Sent(_) | Ticket::Over => {}
-        }
+        ready!(self.poll_sent(ticket, cx));
         if let Ticket::Sent(token) = ticket {
             // Woken, it looks for its answer by itself.
             if self.outcomes.take_waker(*token).is_some() && self.is_lone() {
