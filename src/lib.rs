@@ -5,7 +5,7 @@
 //!                               │   ▲            │
 //!                               ▼   │            │ text, json, content, progress, log, ask, later, stream
 //!                              Server (state)    ▼
-//!   bytes out ◄──────────── a sink of yours ◄────┘
+//!   bytes out ◄────────────── your sink ◄────────┘
 //! ```
 //!
 //! ```
@@ -71,13 +71,13 @@
 //!
 //! 1. The caller owns memory, time and randomness: they are arguments, and so are all limits.
 //! 2. An event borrows the message it came from, never the server and never the sink.
-//! 3. Bytes go out only during a call that gets the sink as an argument, a whole message at a time.
-//! 4. A call that fails with [`FullError::Now`] has changed nothing: make room and call again. After [`FullError::Never`]
+//! 3. Bytes go out only during a call that gets the sink as an argument, and messages never mix.
+//! 4. A call that fails with [`FullError::Now`] has no effect: free some space and call again. After [`FullError::Never`]
 //!    waiting does not help. No handler runs twice because its reply did not fit.
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
 //! 6. A mistake of the peer becomes an answer or an event; the engine keeps working.
 //!
-//! Cargo features; each only adds something:
+//! Cargo features, all additive:
 //!
 //! - by default `ask` (handlers may ask the client) and `windows` (replies may be larger than the sink; without
 //!   it, the server cuts lists into pages that fit);
@@ -143,7 +143,7 @@ struct ServersPage;
 #[doc = include_str!("../docs/coming-from-rmcp.md")]
 struct ComingFromRmcpPage;
 
-/// The duties of the program around an engine: the rules of the specification that no engine can keep for it. Documentation only.
+/// The duties of your program: the rules of the specification that no library can keep for it. Documentation only.
 #[cfg(all(doc, feature = "alloc"))]
 pub mod duties {
     #[doc = include_str!("../docs/duties-client.md")]

@@ -68,7 +68,7 @@ impl ClientHandle<'_, '_> {
     /// batch that it has taken.
     ///
     /// # Errors
-    /// [`FullError::Now`]: make room, then call again with the same message and the same `done`. [`FullError::Never`]: an
+    /// [`FullError::Now`]: free some space, then call again with the same message and the same `done`. [`FullError::Never`]: an
     /// answer to the message is larger than the whole sink.
     pub fn receive(
         &mut self,
@@ -96,7 +96,7 @@ impl ClientHandle<'_, '_> {
     /// Calls [`Client::advance`](super::Client::advance) until it returns no event.
     ///
     /// # Errors
-    /// [`FullError::Now`]: make room, then call again.
+    /// [`FullError::Now`]: free some space, then call again.
     pub fn advance(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> Result<(), FullError> {
         loop {
             match self.client.advance(now, self.out) {

@@ -561,7 +561,7 @@ impl<'m> Client<'m> {
     /// Takes one message of the server. Returns `None` if the application has nothing to do.
     ///
     /// # Errors
-    /// No state has changed. [`FullError::Now`]: make room, then call again with the same message. [`FullError::Never`]: an
+    /// No state has changed. [`FullError::Now`]: free some space, then call again with the same message. [`FullError::Never`]: an
     /// answer to the message is larger than the whole sink.
     pub fn receive<'a>(&mut self, message: &'a [u8], out: &mut dyn Out) -> Result<Option<ClientEvent<'a>>, FullError> {
         self.receive_on(None, message, out)

@@ -64,7 +64,7 @@ impl<'a> ErrorObject<'a> {
         ErrorObject { code: code.unwrap_or(0), message: message.unwrap_or(Text::EMPTY), data, raw: Some(error) }
     }
 
-    /// Returns `true` if a server of this library says that it has had no `initialize`: it has begun anew behind a wire that
+    /// Returns `true` if a server of this library says that it has had no `initialize`: it has started again behind a wire that
     /// stayed open, such as a board that was reset. It has not executed the request. Open the connection again:
     /// [`Client::reconnect`].
     #[must_use]

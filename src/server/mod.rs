@@ -285,7 +285,7 @@ impl<'m> Server<'m> {
         self
     }
 
-    /// Lets `initialize` on an open connection open it anew, after [`forget_peer`](Server::forget_peer). For wires
+    /// Lets `initialize` on an open connection open it again, after [`forget_peer`](Server::forget_peer). For wires
     /// without a sign that a client has gone, such as a UART. Default: it is refused.
     #[must_use]
     pub const fn reopening(mut self) -> Self {

@@ -40,7 +40,7 @@ pub enum ServerChange<'u> {
         key: &'u str,
     },
     /// Changes were lost, and anything may have changed: all lists that declare that they change, each resource that
-    /// a client subscribed to, each key of a topic. The client gets the notification of each, and reads anew.
+    /// a client subscribed to, each key of a topic. The client gets the notification of each, and reads again.
     #[cfg(feature = "alloc")]
     All,
 }

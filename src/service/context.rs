@@ -37,12 +37,11 @@ pub(crate) enum Settled {
     Streaming(StreamBody),
 }
 
-/// The error of a handler. The service answers with it: wrong arguments of a tool become a result with `isError`, from
-/// which the model can learn; an [`RpcError`] becomes the JSON-RPC error.
+/// The error of a handler. The service answers with it: invalid arguments of a tool become a result with `isError`, which the
+/// model can read and fix; an [`RpcError`] becomes the JSON-RPC error.
 ///
-/// Errors of the application go with `?` through [`RequestContext::ok`] or, with words of your own,
-/// [`RequestContext::failed`]: both answer, in words for the model, without an allocation. A constant text becomes an error
-/// of a handler by itself:
+/// Turn errors of the application into it with [`RequestContext::ok`] or, to say more,
+/// [`RequestContext::failed`], and `?`: the model reads their text. A constant text needs neither:
 ///
 /// ```
 /// use mcp_sansio::service::{Call, HandlerResult};

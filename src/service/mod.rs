@@ -50,9 +50,9 @@
 //! - **Ask the client** (feature `ask`): [`ask`](RequestContext::ask). The handler runs again from its beginning when the
 //!   answers are in.
 //!
-//! A service whose resources can be subscribed to declares `.feature(ServerCapability::Subscribe)`. The loop, not a handler,
-//! calls [`publish`](crate::line_server::LineServer::publish) when a resource has changed; a handler can leave a mark in the
-//! state.
+//! A service whose resources can be subscribed to declares `.feature(ServerCapability::Subscribe)`. When a resource has changed,
+//! the loop calls [`publish`](crate::line_server::LineServer::publish). A handler can call
+//! [`RequestContext::publish`] (feature `alloc`), or leave a mark in the state for the loop:
 //!
 //! ```
 //! use mcp_sansio::json::Raw;
@@ -183,7 +183,7 @@ use crate::server::{Caching, Icon, RequestToken, ServerInfo};
 /// # let _ = SERVICE;
 /// ```
 ///
-/// The [duties](crate::duties::server) of the program around it, in order of weight.
+/// Your program has [duties](crate::duties::server) that no library can keep for it.
 #[must_use]
 pub struct Service<'t, S: 'static> {
     pub(crate) about: ServerInfo<'t>,

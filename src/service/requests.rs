@@ -251,7 +251,7 @@ impl Call<'_> {
         text.with_text(|text| self.write_words(text, false))
     }
 
-    /// Answers with `isError` and a text from which the model can learn to do better.
+    /// Answers with `isError` and a text by which the model can correct the call.
     ///
     /// # Errors
     /// As [`text`](Call::text).

@@ -264,7 +264,7 @@ pub enum DpopPolicy {
     Required,
 }
 
-/// The rules by which a server judges tokens. It borrows all its parts, so it can be made anew for each request, with the
+/// The rules by which a server judges tokens. It borrows all its parts, so it can be made for each request, with the
 /// keys of that time.
 #[derive(Clone, Copy)]
 pub struct ResourceServer<'c> {

@@ -1,14 +1,14 @@
 //! A bridge between a host and a server of the [Model Context Protocol](https://modelcontextprotocol.io), without I/O and without a
-//! clock. The host keeps its connection while the server is restarted, unplugged or updated, and each of both may have any revision.
+//! clock. The host keeps its connection while the server is restarted, unplugged or updated, and host and server may speak different revisions.
 //!
-//! A [`Bridge`] is the server of the host, over lines, and lends itself the client of the server behind: the program gives it
+//! A [`Bridge`] is the server of the host, over lines. The program around it has the client of the server behind. It gives the bridge
 //! each line of the host ([`line`](Bridge::line)) and each event of the client ([`event`](Bridge::event)), with the client if its
-//! connection is open, sends what is [`pending`](Bridge::pending), and opens a connection when the bridge
+//! connection is open, sends the [`pending`](Bridge::pending) bytes, and opens a connection when the bridge
 //! [wants one](Bridge::wants_connection). `mcp-bridge` is such a program.
 //!
 //! - A request that comes while there is no connection waits up to [`BridgeLimits::wait`].
-//! - A request whose connection is lost is sent again if it was surely not executed, and gets an error otherwise; never twice.
-//! - After each connection but the first the host hears that all lists and all subscribed resources may have changed.
+//! - A request whose connection is lost is sent again if it cannot have run; else it gets an error. No request runs twice.
+//! - After each connection but the first, the bridge notifies the host that all lists and all subscribed resources may have changed.
 //! - Questions of a server up to 2025-11-25 become `input_required` results for a host of 2026-07-28, and the other way round.
 //!
 //! All memory grows to [`BridgeLimits`].

@@ -1,5 +1,5 @@
-//! Extensions of the [Model Context Protocol](https://modelcontextprotocol.io), made with the contract for extensions of
-//! `mcp-sansio` alone: without I/O, and for servers without an allocator.
+//! Extensions of the [Model Context Protocol](https://modelcontextprotocol.io), made only with the public contract for extensions
+//! of `mcp-sansio`: without I/O, and for servers without an allocator.
 //!
 //! | module | extension | features |
 //! |---|---|---|

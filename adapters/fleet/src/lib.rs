@@ -12,24 +12,24 @@
 //! # Ok::<(), mcp_sansio_fleet::FleetError>(())
 //! ```
 //!
-//! - **Changes** that one process publishes, also those for one principal, are published at all. Where one may be lost (Redis was started anew, a process was away
-//!   for [`keep`](FleetOptions::keep) messages, fell silent ([`silence`](FleetOptions::silence)), or has a full queue), all processes publish
-//!   [`ServerChange::All`].
+//! - **Changes**: what one process publishes, also for one principal, all publish. If a change may be lost, all processes publish
+//!   [`ServerChange::All`]: when Redis was restarted, a process missed more than [`keep`](FleetOptions::keep) messages, was silent for
+//!   [`silence`](FleetOptions::silence), or has a full queue.
 //! - **Sessions** that end at one process end at all, also at those that start later.
-//! - **Tasks**: [`FleetTasks`] keeps the last state of each, which answers when its process has ended.
+//! - **Tasks**: [`FleetTasks`] keeps the last state of each, from which others answer when its process has ended.
 //!
-//! Nothing of it waits: two threads talk with Redis. While it is away each process serves its own clients, and says so
-//! ([`FleetNews::Alone`]).
+//! No request waits for Redis: two threads talk with it. While it is away each process serves its own clients, and reports
+//! [`FleetNews::Alone`].
 //!
 //! | key in Redis | holds |
 //! |---|---|
 //! | `mcp:NAME:all` | a stream with the last [`keep`](FleetOptions::keep) messages; `mcp:NAME:count` is the number of all |
 //! | `mcp:NAME:alive` | the processes, each with the time of its last sign of life |
-//! | `mcp:NAME:ended` | the sessions that are no more or stay at one process, until their time is over |
-//! | `mcp:NAME:epoch` | a name for the memory of this Redis: another one has forgotten everything |
+//! | `mcp:NAME:ended` | the sessions that have ended or stay at one process, until their time is over |
+//! | `mcp:NAME:epoch` | a name for the data of this Redis: another name shows that the data was lost |
 //! | `mcp:NAME:task:ID` | the last state of a task, until its time to live is over |
 //!
-//! Redis has to be in a network of its own. Who can write to it can make clients read anew, end their sessions, and answer for tasks.
+//! Protect Redis: a program that can write to it can make clients read again, end their sessions, and answer for tasks.
 
 mod hearing;
 mod message;
@@ -84,19 +84,19 @@ impl std::error::Error for FleetError {
     }
 }
 
-/// A process among others that serve the same clients. When it is dropped, it leaves: that waits until what is left is sent, for
-/// [`timeout`](FleetOptions::timeout) at most.
+/// The membership of this process among others that serve the same clients. When it is dropped, the process leaves: the drop waits
+/// until the last messages are sent, for [`timeout`](FleetOptions::timeout) at most.
 pub struct RedisFleet(Arc<Shared>);
 
 impl RedisFleet {
     /// Starts two threads that connect to Redis at `url` (`redis://[user:password@]host[:port]/[database]`, or `unix:///path`).
-    /// What the other processes tell comes through `late`. `tell` is called with what an operator wants to know, on one of the threads.
-    /// It waits until the channel has the sessions that have ended, or Redis is away, for [`timeout`](FleetOptions::timeout) at most:
-    /// start it before the address is bound.
+    /// News of the other processes comes through `late`. One of the threads calls `tell` with news for an operator.
+    /// It waits until it knows the ended sessions, or that Redis is away, for [`timeout`](FleetOptions::timeout) at most: start it
+    /// before the address is bound.
     ///
     /// # Errors
-    /// [`FleetError`] if the URL is not one of Redis, or the system has no threads or random bytes. That Redis is away is not an
-    /// error.
+    /// [`FleetError`] if the URL is not one of Redis, or the system has no threads or random bytes. If Redis is away, that is not
+    /// an error.
     pub fn start<S: 'static>(
         url: &str,
         options: FleetOptions,
@@ -116,14 +116,13 @@ impl RedisFleet {
         Ok(RedisFleet(shared))
     }
 
-    /// Returns what an endpoint holds, for its `fleet`. It is made for the rest of the process: some bytes that are never
-    /// freed.
+    /// Returns the link for the `fleet` of an endpoint. It takes some bytes that are never freed.
     #[must_use]
     pub fn link(&self) -> &'static mut dyn Fleet {
         Box::leak(Box::new(Link(Arc::clone(&self.0))))
     }
 
-    /// Returns the place of the last states of tasks, for the state of the handlers.
+    /// Returns the last states of tasks, for the state of the handlers.
     #[must_use]
     pub fn tasks<S: 'static>(&self, late: &LateSender<S>) -> FleetTasks<S> {
         FleetTasks::new(Arc::clone(&self.0), late.clone())

@@ -10,16 +10,16 @@
 //! - [`Work`]: a thread or a future for a call that takes time, with progress and cancellation.
 //! - `ChildOptions`, `Stderr`, `ChildExit` (feature `client`): a server as a child process.
 //! - `LineSession`, `ChildSession`, `ChildShutdown` (feature `client`): a client on lines and one of a child process, without their
-//!   pipes: when nothing more comes and why, whether the command is started again, how the process is stopped.
+//!   pipes: the end of the connection and its reason, a second start, the steps that stop the process.
 //! - [`Ignore`]: a handler that ignores events; [`Backlog`]: lines that wait for a writer.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
-//! - [`TransportState`]: what a client asks its transport; `HttpSession` (features `client`, `http`): a client over HTTP without its sockets.
+//! - [`TransportState`]: the questions of a client to its transport; `HttpSession` (features `client`, `http`): a client over HTTP without its sockets.
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around
 //!   sockets; `NetSocket`, `HttpListener`, `HttpStream`: sockets of TCP and of Unix, with or without TLS.
-//! - `AuthorizationFlow`, `AuthorizationDriver` (features `client`, `http`): who decides about a challenge, and who carries out the steps.
+//! - `AuthorizationFlow`, `AuthorizationDriver` (features `client`, `http`): the decision about a challenge, and the driver of its steps.
 //! - [`LineServing`], [`line_server!`]: a server on lines without its reader and writer, and its builder.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.

@@ -1,6 +1,6 @@
 //! An MCP server in axum, hyper and every other HTTP server with the types of [`http`]: a
-//! [`tower_service::Service`] around the endpoint of [`mcp_sansio_http`]. It knows no runtime: it is polled, it wakes, and
-//! its caller gives the [timer](Timer).
+//! [`tower_service::Service`] around the endpoint of [`mcp_sansio_http`]. It works on every runtime; the caller gives the
+//! [timer](Timer).
 //!
 //! ```
 //! use futures_lite::future::block_on;
@@ -37,8 +37,8 @@
 //!
 //! One mount serves all that the endpoint has, by the path of the request: `/mcp` (Streamable HTTP of all revisions), `/sse` and
 //! `/messages` (clients of 2024-11-05), and `/.well-known/oauth-protected-resource` with the paths below it
-//! ([`EndpointConfig::resource_metadata`]). So give it all paths that are left (`fallback_service` of axum), or a
-//! route for each. Behind a router that takes a part of the path away, see [`Mcp::nested`].
+//! ([`EndpointConfig::resource_metadata`]). So give it all paths without another route (`fallback_service` of axum), or a
+//! route for each. Behind a router that removes a part of the path, see [`Mcp::nested`].
 //!
 //! Several processes serve the same sessions with `MountOptions::session_seal`; with [`MountOptions::fleet`]
 //! changes reach the clients of all.
@@ -50,7 +50,7 @@
 //! - **Back pressure.** A stream is pulled when its body is polled, and not before. Unsent bytes are counted in the
 //!   endpoint ([`EndpointLimits`]). A JSON answer is counted until it is sent or dropped, and given in pieces of at most 64 KiB;
 //!   beyond [`MountOptions::output_total`] requests get 503.
-//! - **No polling.** A body without events is woken by the event, under the lock that also guards the pull.
+//! - **No polling.** An event wakes the body that waits for it.
 //! - **The head first.** `Host`, `Origin`, path, method and authorization are checked before the body is read.
 //! - **The time** needs no task: the timer is set by the futures and bodies of the mount, and wakes one body that waits.
 //!   [`Mcp::run`] is for handlers that must learn in time that a client is gone while no stream is open.

@@ -32,7 +32,7 @@ pub trait Transport<'m> {
     /// As [`run`](Transport::run).
     fn wait(&mut self, at_most: Duration) -> io::Result<()>;
 
-    /// Begins to open the connection anew. Requests in flight are lost. A process is started again; it is ended before if it
+    /// Begins to open the connection again. Requests in flight are lost. A process is started again; it is ended before if it
     /// still runs.
     ///
     /// # Errors

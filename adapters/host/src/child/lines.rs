@@ -145,7 +145,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.client.give_up_probe()
     }
 
-    /// Opens the connection anew: the next [`run`](LineSession::run) reports that requests in flight are lost.
+    /// Opens the connection again: the next [`run`](LineSession::run) reports that requests in flight are lost.
     pub fn reconnect(&mut self) {
         self.client.reconnect(TransportError::Closed);
     }

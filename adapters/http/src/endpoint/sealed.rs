@@ -37,7 +37,7 @@ pub(crate) type Nonce = [u8; NONCE];
 
 /// Makes the ids of sessions carry what `initialize` negotiated: revision and capabilities of the client. An id is sealed, bound to
 /// its principal, and has an end. Each endpoint with a seal of the same key serves such a session, wherever it was opened:
-/// it opens the session anew from the id, within its limits for sessions.
+/// it opens the session again from the id, within its limits for sessions.
 ///
 /// By itself it carries no more: open event streams and their events stay with their endpoint, and so do requests in flight with
 /// their questions, subscriptions, and the level of `logging/setLevel`; a session that was ended (DELETE) is over only at the

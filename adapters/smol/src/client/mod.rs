@@ -172,7 +172,7 @@ pub trait Transport: Send {
     /// there may be more: poll it again. Otherwise it wakes the task when there is.
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool;
 
-    /// Begins to open the connection anew: the next run reports that requests in flight are lost. A process is started again;
+    /// Begins to open the connection again: the next run reports that requests in flight are lost. A process is started again;
     /// it is ended before if it still runs. There is no run meanwhile.
     ///
     /// # Errors

@@ -464,7 +464,7 @@ impl TaskFollower {
         self.failures <= self.limits.failures
     }
 
-    /// Begins anew with the clock of another connection, and polls at once. The time that is left, the questions and the
+    /// Begins again with the clock of another connection, and polls at once. The time that is left, the questions and the
     /// answers stay.
     pub fn reconnected(&mut self) {
         if let Some(end) = self.end.take() {
