@@ -143,7 +143,6 @@ def client_tables(values):
         rows = [
             ("calls per second", [shown(of[1]) for of in found.values()]),
             ("allocations per call", [f"{of[2]:.1f}" for of in found.values()]),
-            ("start to first answer, µs", [shown(of[0]) for of in found.values()]),
         ]
         if section == "client":
             rows.insert(1, ("instructions per call, without the server's", numbers(of_program(values, "instructions-echo32", found))))
