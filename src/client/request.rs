@@ -5,7 +5,7 @@ use super::Client;
 use super::request_meta::write_own_meta;
 use super::request_meta::{MetaParts, TraceMembers};
 use crate::content::TextValue;
-use crate::json::{JsonKind, Raw, Text, object::Object, write};
+use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::protocol::{LoggingLevel, Method};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_request;
@@ -20,7 +20,7 @@ use crate::trace_context::TraceContext;
 /// With the feature `serde` every `Serialize` type implements it, also `serde_json::json!` values. Without it
 /// [`Raw`] implements it, and types of the application can.
 pub trait Arguments {
-    /// Writes the object.
+    /// Writes the object, on one line: a newline would end the message on a line transport.
     ///
     /// # Errors
     /// [`FullError::Now`] or [`FullError::Never`] of the sink.
@@ -30,7 +30,7 @@ pub trait Arguments {
 #[cfg(not(feature = "serde"))]
 impl Arguments for Raw<'_> {
     fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
-        write::raw(out, *self)
+        crate::json::write::raw(out, *self)
     }
 }
 
@@ -321,7 +321,7 @@ impl<'r> Request<'r> {
                 value.write(params.key(key));
                 let takes = matches!(self.method, Method::ToolsCall | Method::PromptsGet);
                 if let Some(arguments) = self.arguments.filter(|_| takes) {
-                    params.key("arguments").write(|out| arguments.write(&mut OneLine(out)));
+                    params.key("arguments").write(|out| arguments.write(out));
                 }
             }
             Body::Complete([kind, key], reference, [name, value]) => {
@@ -335,7 +335,7 @@ impl<'r> Request<'r> {
                 argument.close();
                 if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
                     let mut context = Object::open(params.key("context"));
-                    context.key("arguments").write(|out| arguments.write(&mut OneLine(out)));
+                    context.key("arguments").write(|out| arguments.write(out));
                     context.close();
                 }
             }
@@ -390,20 +390,6 @@ impl Client<'_> {
 impl core::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Request").field("method", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Writes newlines between tokens as spaces: a newline would end the message on a line transport.
-struct OneLine<'o, 'w>(&'o mut Writer<'w>);
-
-impl Sink for OneLine<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        write::one_line(self.0, bytes)?;
-        self.0.written()
-    }
-
-    fn room(&self) -> usize {
-        self.0.room()
     }
 }
 

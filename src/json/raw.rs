@@ -202,7 +202,8 @@ impl<'a> Raw<'a> {
     /// Returns whether this is a number without a fraction and an exponent.
     #[must_use]
     pub fn is_integer(&self) -> bool {
-        self.kind() == JsonKind::Number && run::digits(self.0, usize::from(self.0.starts_with(b"-"))) == self.0.len()
+        // The first byte is a digit or a minus.
+        self.kind() == JsonKind::Number && run::digits(self.0, 1) == self.0.len()
     }
 
     /// Returns whether this is a number whose value has no fraction: `2`, `2.0`, `1e30`.

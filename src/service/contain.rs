@@ -39,7 +39,7 @@ impl<S> Service<'_, S> {
     /// ```
     pub const fn contain_panics(mut self, catch: CatchPanic) -> Self {
         self.routes.catch = Some(catch);
-        self
+        self.with_hooks()
     }
 
     /// Runs a function of the program beside the handlers, such as the preparation of one that runs again. Returns whether it came

@@ -326,10 +326,15 @@ impl<'t, S> Service<'t, S> {
 
     /// Links what entries that differ by caller need.
     const fn differs_by_caller(mut self) -> Self {
+        self.dynamic.lists = Some(dynamic::DynamicLists::LINKED);
+        self.with_hooks()
+    }
+
+    /// Links the code that calls hooks.
+    const fn with_hooks(mut self) -> Self {
         if self.hooks.is_none() {
             self.hooks = Some(router::Hooks::BY_CALLER);
         }
-        self.dynamic.lists = Some(dynamic::DynamicLists::LINKED);
         self
     }
 

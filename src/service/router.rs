@@ -58,7 +58,7 @@ pub struct NotificationContext<'a> {
     pub principal: Option<&'a str>,
 }
 
-/// The code of a service whose entries differ by caller, or that has layers: others are linked without it.
+/// The code of a service whose entries differ by caller, or that has layers or contains panics: others are linked without it.
 pub(crate) struct Hooks<S: 'static> {
     /// Handles a message that was read.
     pub(crate) dispatch: DispatchMessage<S>,
@@ -157,7 +157,7 @@ impl<S> Service<'_, S> {
         }
     }
 
-    /// Handles one message that was read; `BY_CALLER` if there are entries that differ by caller, or layers. Notes in `entered`
+    /// Handles one message that was read; `BY_CALLER` if the service has [`Hooks`]. Notes in `entered`
     /// the request that goes through the layers. The whole story in one function: cut at step 2 or 5 it has 88 or 44 bytes of flash more
     /// (uart, tools only).
     #[inline(always)]
@@ -253,8 +253,13 @@ impl<S> Service<'_, S> {
         if BY_CALLER {
             call.handling.result_meta = self.layers_meta();
         }
-        let ran = run_handler!(self, out, call, (route.call)(self, state, &target, &input, call));
-        let ran = if BY_CALLER { self.refuse_with_meta(token, ran, server, out) } else { ran };
+        // A service that contains panics has hooks: with both ways, each would fill its own context.
+        let ran = if BY_CALLER {
+            let ran = run_handler!(self, out, call, (route.call)(self, state, &target, &input, call));
+            self.refuse_with_meta(token, ran, server, out)
+        } else {
+            (route.call)(self, state, &target, &input, call)
+        };
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
     }

@@ -44,13 +44,12 @@ impl SessionId {
 
     /// Makes an id of random bytes. The number of the session's slot covers the first four digits, so that the
     /// session is found without a search; 112 random bits remain.
-    pub(crate) fn new(random: [u8; SessionId::LEN / 2], slot: u16) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    pub(crate) fn new(mut random: [u8; SessionId::LEN / 2], slot: u16) -> Self {
+        mcp_sansio::sink::copy(&mut random, &slot.to_be_bytes());
         let mut id = SessionId::NONE;
-        let bytes = slot.to_be_bytes().into_iter().chain(random.into_iter().skip(2));
-        let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
-        for (place, digit) in id.digits.iter_mut().zip(digits) {
-            *place = DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0');
+        for (pair, byte) in id.digits.as_chunks_mut().0.iter_mut().zip(random) {
+            // Sums, and no table: the compiler makes many digits at once.
+            *pair = [byte >> 4, byte & 15].map(|half| half + if half < 10 { b'0' } else { b'a' - 10 });
         }
         id
     }
