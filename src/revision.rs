@@ -258,14 +258,14 @@ pub(crate) enum Since {
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
     SamplingContextGated = since(Revision::V2025_11_25, 4),
+    /// The `extensions` capability. The changelog of 2026-07-28 names it first, but hosts of apps declare it in `initialize` too.
+    ///
+    /// <https://modelcontextprotocol.io/seps/2133-extensions#negotiation>
+    Extensions = since(Revision::V2025_11_25, 5),
     /// Structured content that is not an object, output schemas of any type.
     ///
     /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
     AnyStructured = since(Revision::V2026_07_28, 0),
-    /// The `extensions` capability.
-    ///
-    /// <https://modelcontextprotocol.io/specification/2026-07-28/changelog>
-    Extensions = since(Revision::V2026_07_28, 1),
 }
 
 /// A set of revisions.

@@ -124,7 +124,7 @@ impl<'t> ClientInfo<'t> {
         ClientInfo { experimental: Some(object), ..self }
     }
 
-    /// Sets `extensions`, a JSON object with the settings of each extension (from 2026-07-28 on), and the types of results that
+    /// Sets `extensions`, a JSON object with the settings of each extension (from 2025-11-25 on), and the types of results that
     /// these extensions have (`resultType`). Such results go to the application as they are; any other type but `complete`
     /// and `input_required` ends its request with [`TransportError::ResultType`]. Default: none.
     ///

@@ -183,7 +183,7 @@ impl<'t> ServerInfo<'t> {
         ServerInfo { experimental: Some(object), capabilities: Some(write_capabilities), ..self }
     }
 
-    /// Sets `capabilities.extensions`, an object (2026-07-28). Default: absent.
+    /// Sets `capabilities.extensions`, an object (from 2025-11-25 on). Default: absent.
     #[must_use]
     pub const fn extensions(self, object: Raw<'t>) -> Self {
         ServerInfo { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
@@ -360,19 +360,20 @@ impl core::fmt::Debug for dyn DeclareExtensions + Sync + '_ {
 /// Writes `extensions`, and what the declared ones write beside it.
 #[cfg(feature = "extensions")]
 fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
-    let is_known = revision.has(Since::Extensions);
-    let Some(declared) = about.declared else {
-        return object.raw_if("extensions", about.extensions.filter(|_| is_known));
-    };
-    if is_known {
-        let mut extensions = Object::open(object.key("extensions"));
-        if let Some(own) = about.extensions {
-            extensions.spread(own);
+    let own = about.extensions.filter(|_| revision.has(Since::Extensions));
+    // Their methods are served from 2026-07-28 on.
+    match about.declared.filter(|_| revision.is_modern()) {
+        Some(declared) => {
+            let mut extensions = Object::open(object.key("extensions"));
+            own.into_iter().for_each(|own| extensions.spread(own));
+            declared.write_settings(&mut extensions);
+            extensions.close();
         }
-        declared.write_settings(&mut extensions);
-        extensions.close();
+        None => object.raw_if("extensions", own),
     }
-    declared.write_capabilities(object, revision);
+    if let Some(declared) = about.declared {
+        declared.write_capabilities(object, revision);
+    }
 }
 
 /// The description of the server and the checks of the transport and the application, for [`Server::handle`].

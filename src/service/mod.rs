@@ -422,8 +422,8 @@ impl<'t, S> Service<'t, S> {
         self
     }
 
-    /// Sets `capabilities.extensions`, a JSON object (2026-07-28). The feature `extensions` has tables of extensions, which
-    /// declare themselves.
+    /// Sets `capabilities.extensions`, a JSON object (from 2025-11-25 on). The feature `extensions` has tables of extensions, which
+    /// declare themselves (from 2026-07-28 on).
     pub const fn extensions(mut self, object: Raw<'t>) -> Self {
         self.about = self.about.extensions(object);
         self

@@ -4,6 +4,7 @@
 //! with the Redis at that URL. With `--issuer URL` it takes only tokens of that issuer for itself.
 
 mod audience;
+mod extensions;
 mod mount;
 mod scopes;
 
@@ -17,7 +18,7 @@ use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{
     EndpointConfig, HttpServer, HttpServerOptions, MessageAccess, RequestHead, SessionSeal, StreamPolicy,
 };
-use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
+use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, go_on};
 use mcp_sansio_extensions::tasks::Tasks;
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
 use mcp_sansio_http::seal::HmacSeal;
@@ -148,7 +149,7 @@ fn serve(port: u16, fleet: Option<&str>, process: u16, issuer: Option<&str>) -> 
         fixture.last_states = Some(Box::leak(Box::new(fleet.tasks(&late))));
         server = server.fleet(fleet.link()).late(receiver);
     }
-    server.serve(&SERVICE, &mut fixture)
+    server.serve(&extensions::SERVICE, &mut fixture)
 }
 
 fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {

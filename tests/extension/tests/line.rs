@@ -49,6 +49,9 @@ fn capabilities_of_all_extensions() {
     }
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
     let opened: Value = serde_json::from_str(&old.initialize("2025-11-25")).unwrap();
+    let extensions = json!({ "com.example/by-hand": {} });
+    assert_eq!(opened["result"]["capabilities"], json!({ "extensions": extensions, "tools": {}, "timers": {} }));
+    let opened: Value = serde_json::from_str(&old.initialize("2025-06-18")).unwrap();
     assert_eq!(opened["result"]["capabilities"], json!({ "tools": {}, "timers": {} }));
 }
 

@@ -51,7 +51,8 @@ pub(crate) static CLIENT_CAPABILITIES: Shape = Shape::new(
         member("elicitation")
             .since(C)
             .object(&Shape::new("elicitation capability", &[member("form").since(D), member("url").since(D)])),
-        member("extensions").since(E),
+        // SEP-2133: hosts of apps declare them at 2025-11-25, whose schema does not know them.
+        member("extensions").since(D),
     ],
 );
 
@@ -64,7 +65,8 @@ static SERVER_CAPABILITIES: Shape = Shape::new(
         member("resources").object(&Shape::new("resources capability", &[member("listChanged"), member("subscribe")])),
         member("logging").object(&EMPTY),
         member("completions").since(B).object(&EMPTY),
-        member("extensions").since(E),
+        // SEP-2133: hosts of apps declare them at 2025-11-25, whose schema does not know them.
+        member("extensions").since(D),
     ],
 );
 

@@ -29,7 +29,11 @@ fn members_are_those_of_the_schemas() {
         for shape in &named {
             let present: Vec<_> = shape.name.split('|').filter_map(|name| definitions.get(name)).collect();
             if !present.is_empty() {
-                let official: BTreeSet<_> = present.iter().flat_map(|d| properties(d, definitions)).collect();
+                let mut official: BTreeSet<_> = present.iter().flat_map(|d| properties(d, definitions)).collect();
+                // Hosts of apps declare them one revision before the schema has them.
+                if revision.name() == "2025-11-25" && shape.name.ends_with("Capabilities") {
+                    official.insert("extensions");
+                }
                 assert_eq!(official, known(shape, revision), "{} in {}", shape.name, revision.name());
             }
         }

@@ -8,7 +8,7 @@ use mcp_sansio_extensions::skills::{SkillsCapability, capability};
 use mcp_sansio_smol::client::{AuthorizationOptions, Client, ClientError, Http, HttpOptions, OwnedResult};
 
 use crate::user::User;
-use crate::{Echo, Task, invent, skills};
+use crate::{ECHO_EXTENSIONS, EXTENSIONS, Echo, EchoExtensions, Task, invent, skills};
 
 /// Connects and tries every item. Returns the number of requests that failed.
 pub(crate) fn run(
@@ -28,6 +28,11 @@ pub(crate) fn run(
         match task.scenario.as_str() {
             "http-custom-headers" => host.call_as_told(&task.context).await?,
             "json-schema-2020-12-preservation" => host.echo_schema().await?,
+            EXTENSIONS => {
+                let server = host.client.server();
+                let arguments = EchoExtensions::of(server.as_ref().and_then(|server| server.capabilities()));
+                host.request(Request::call(ECHO_EXTENSIONS).arguments(&arguments)).await;
+            }
             _ => host.try_everything().await?,
         }
         host.client.close().await;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use mcp_sansio::client::views::{ListPromptsResult, ListResourcesResult, ListToolsResult};
 use mcp_sansio::client::{ClientInfo, Request};
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{OwnedRaw, Raw};
 use mcp_sansio::protocol::{ClientCapability, ServerCapability};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::{Client, ClientError, ClientOptions, Http, HttpOptions, OwnedResult};
@@ -91,6 +91,7 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
         .feature(ClientCapability::Sampling)
         .feature(ClientCapability::Roots)
         .revisions(task.revisions());
+    let info = if task.scenario == EXTENSIONS { info.extensions(OWN_EXTENSIONS, &[]) } else { info };
     let options = HttpOptions::new().options(ClientOptions::new().timeout(TIMEOUT));
     let speaks_2025_03_26 = task.revisions().contains(Revision::V2025_03_26);
     let login = login::options(&task.context, speaks_2025_03_26, task.revision.map(Revision::date));
@@ -103,6 +104,11 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
     match task.scenario.as_str() {
         "http-custom-headers" => host.call_as_told(&task.context)?,
         "json-schema-2020-12-preservation" => host.echo_schema()?,
+        EXTENSIONS => {
+            let declared = host.client.server().and_then(|server| server.capabilities()).map(OwnedRaw::<0>::new);
+            let arguments = EchoExtensions::of(declared.as_ref().map(OwnedRaw::raw));
+            host.request(&Request::call(ECHO_EXTENSIONS).arguments(&arguments));
+        }
         _ => host.try_everything()?,
     }
     host.client.close();
@@ -113,6 +119,25 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
 #[derive(serde::Serialize)]
 struct Echo<'a> {
     schema: Raw<'a>,
+}
+
+/// The scenario in which client and server of 2025-11-25 declare extensions, what the client declares, and the tool that gets what it
+/// has seen of the server's.
+const EXTENSIONS: &str = "legacy-extensions";
+const OWN_EXTENSIONS: Raw<'static> = Raw::constant(
+    r#"{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]},"com.example/conformance":{"nested":{"enabled":false,"limit":0},"values":["a",2,null]},"com.example/empty":{}}"#,
+);
+const ECHO_EXTENSIONS: &str = "test_legacy_extension_capabilities";
+
+#[derive(serde::Serialize)]
+struct EchoExtensions<'a> {
+    extensions: Option<Raw<'a>>,
+}
+
+impl<'a> EchoExtensions<'a> {
+    fn of(capabilities: Option<Raw<'a>>) -> Self {
+        EchoExtensions { extensions: capabilities.and_then(|all| all.get("extensions")) }
+    }
 }
 
 /// An application with its connection.
