@@ -219,11 +219,24 @@ impl<'a> Envelope<'a> {
     /// Removes `result` or `error` of a response with both, if it is `null`: some peers write an absent member
     /// as `null`.
     pub(crate) fn leave_out_null(&mut self) {
-        let is_null = |raw: Raw<'_>| raw.kind() == JsonKind::Null;
         match (self.result, self.error) {
             (Some(_), Some(error)) if is_null(error) => self.error = None,
             (Some(result), Some(_)) if is_null(result) => self.result = None,
             _ => {}
+        }
+    }
+
+    /// Returns the `result` or the `error` of a response, where `null` counts as absent beside the other one; `None` if it has both, or
+    /// a member twice: two readers could take different ones.
+    #[must_use]
+    pub fn response(&self) -> Option<Result<Raw<'a>, Raw<'a>>> {
+        match (self.result, self.error) {
+            _ if self.duplicate => None,
+            (Some(result), None) => Some(Ok(result)),
+            (None, Some(error)) => Some(Err(error)),
+            (Some(result), Some(error)) if is_null(error) => Some(Ok(result)),
+            (Some(result), Some(error)) if is_null(result) => Some(Err(error)),
+            _ => None,
         }
     }
 
@@ -232,7 +245,7 @@ impl<'a> Envelope<'a> {
     fn is_ambiguous(&self) -> bool {
         // Some peers write an absent member as `null`.
         let mut outcomes = [self.result, self.error].into_iter().flatten();
-        self.duplicate || outcomes.any(|outcome| outcome.kind() != JsonKind::Null)
+        self.duplicate || outcomes.any(|outcome| !is_null(outcome))
     }
 
     /// Returns the kind of the message. One that has a `method` and a `result` or an `error` is of none, nor is one with a
@@ -260,6 +273,10 @@ impl<'a> Envelope<'a> {
             _ => MessageShape::Invalid { id },
         }
     }
+}
+
+fn is_null(value: Raw<'_>) -> bool {
+    value.kind() == JsonKind::Null
 }
 
 /// An object with members that the envelope knows.

@@ -217,11 +217,8 @@ impl<const N: usize> Around for [&dyn Layer; N] {
     }
 
     fn leave_opening(&self, token: PendingId, envelope: &Envelope<'_>, now: Millis) {
-        let mut outcome = match (envelope.result, envelope.error) {
-            (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(RequestError::Error(ErrorObject::read(error))),
-            _ => Err(RequestError::Lost(TransportError::Invalid)),
-        };
+        let response = envelope.response().ok_or(RequestError::Lost(TransportError::Invalid));
+        let mut outcome = response.and_then(|it| it.map_err(|error| RequestError::Error(ErrorObject::read(error))));
         self.leave(token, &mut outcome, now);
     }
 

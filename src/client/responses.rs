@@ -128,10 +128,10 @@ impl Client<'_> {
             self.subscribe_answered(token, state, error.is_none());
             return Ok(None);
         }
-        Ok(match (envelope.result, error) {
-            (Some(result), None) if envelope.error.is_none() => self.result(token, result),
-            (None, Some(error)) => self.error(token, ErrorObject::read(error)),
-            _ => self.end(token, Err(RequestError::Lost(TransportError::Invalid))),
+        Ok(match envelope.response() {
+            Some(Ok(result)) => self.result(token, result),
+            Some(Err(error)) => self.error(token, ErrorObject::read(error)),
+            None => self.end(token, Err(RequestError::Lost(TransportError::Invalid))),
         })
     }
 

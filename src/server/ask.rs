@@ -113,12 +113,10 @@ impl Server<'_> {
         let Some((token, question)) = id.and_then(|id| id.u64()).and_then(|id| self.question(id)) else {
             return Ok(());
         };
-        let (payload, refused) = match (envelope.result, envelope.error) {
-            // Two readers could take different answers.
-            _ if envelope.duplicate => return Ok(()),
-            (Some(result), None) => (result, 0),
-            (None, Some(error)) => (error, REFUSED),
-            _ => return Ok(()),
+        let (payload, refused) = match envelope.response() {
+            Some(Ok(result)) => (result, 0),
+            Some(Err(error)) => (error, REFUSED),
+            None => return Ok(()),
         };
         let owner = u32::from(token.slot());
         let answer = payload.as_bytes();

@@ -294,14 +294,12 @@ impl<S> Service<'_, S> {
                 return Ok(Dispatched::Handled);
             }
         }
-        if let MessageShape::Response { id: Some(id) } = request.shape() {
-            let envelope = request.envelope();
-            let response = envelope.result.map(Ok).or(envelope.error.map(Err));
-            if let Some((id, response)) = id.u64().zip(response) {
-                let scope = server.scope();
-                for layer in self.layers {
-                    let _ = self.guard(|| layer.response(state, id, response, scope));
-                }
+        if let MessageShape::Response { id: Some(id) } = request.shape()
+            && let Some((id, response)) = id.u64().zip(request.envelope().response())
+        {
+            let scope = server.scope();
+            for layer in self.layers {
+                let _ = self.guard(|| layer.response(state, id, response, scope));
             }
         }
         let own = request.method().is_answered_by_server();

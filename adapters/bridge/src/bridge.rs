@@ -302,9 +302,7 @@ impl Bridge {
         }
         match request.shape() {
             MessageShape::Response { id } => {
-                let envelope = request.envelope();
-                let response = envelope.error.map(Err).or(envelope.result.map(Ok));
-                if let Some((id, response)) = id.and_then(|id| id.u64()).zip(response) {
+                if let Some((id, response)) = id.and_then(|id| id.u64()).zip(request.envelope().response()) {
                     self.response(id, response, self.server.scope(), link);
                 }
                 return Ok(());

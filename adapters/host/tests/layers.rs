@@ -103,6 +103,10 @@ fn a_limit_of_requests_has_an_end() {
             assert_eq!(talk.request("tools/call", &call).text(), "it", "{round}");
             assert_eq!(talk.request("tools/call", &call).text(), "it");
             assert_eq!(talk.request("tools/call", &call).error().map(|error| error.code), Some(-32603));
+            assert!(
+                talk.request("ping", &serde_json::json!({})).error().is_none(),
+                "a ping passes, and does not count"
+            );
             talk.wait(1_000);
         }
     }
