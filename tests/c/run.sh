@@ -32,6 +32,11 @@ for compiler in gcc clang; do
     echo "c: ok with $compiler"
 done
 
+# The repository's transcripts: the same bytes as of the core without C.
+cargo build -q --locked -p mcp-sansio-c --features http,ask --example twin
+gcc -std=c99 -O1 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/twin.c "$work/gcc/libmcp.a" -o "$work/twin"
+timeout 300 "$python" tests/c/transcripts.py "$work/twin" "${CARGO_TARGET_DIR:-target}/debug/examples/twin"
+
 # The official suites, over HTTP: all that is no extension.
 if command -v npm >/dev/null; then
     gcc -std=c99 -O1 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/conformance.c "$work/gcc/libmcp.a" -o "$work/conformance"
