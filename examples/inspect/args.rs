@@ -376,7 +376,11 @@ fn known(host: HostKind, mut words: Vec<String>, options: &mut Options) -> Resul
     let headers: Vec<_> = found.headers.into_iter().filter(|(name, _)| !named(name)).collect();
     options.headers.extend(headers);
     options.folder = found.folder;
-    Ok((words, found.target))
+    let target = match found.program.is_empty() {
+        true => Target::Url(found.url),
+        false => Target::Program(found.program.into_iter().map(OsString::from).collect()),
+    };
+    Ok((words, target))
 }
 
 /// Returns whether a command is about a server that others can reach.

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio_host::plain_json as plain;
 use mcp_sansio_host::schema::same;
 
 use crate::json::{pretty, quote};
@@ -66,53 +67,6 @@ pub(crate) fn set_entry(text: &str, path: &[&str], entry: &str, own: &[&str]) ->
 
 pub(crate) fn is_same_kind(old: Raw<'_>, new: Raw<'_>, own: &[&str]) -> bool {
     old.kind() == JsonKind::Object && own.iter().all(|name| old.get(name).is_none() || new.get(name).is_some())
-}
-
-/// Replaces comments and trailing commas by spaces: JSON is left, and everything keeps its place.
-pub(crate) fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    // A comma with nothing but space and comments behind it so far.
-    let mut comma = None;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let len = match c {
-            '"' => string_len(rest),
-            '/' if rest.starts_with("//") => rest.find(['\r', '\n']).unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
-            c => c.len_utf8(),
-        };
-        let (part, after) = rest.split_at(len);
-        rest = after;
-        if c == '/' && len > 1 {
-            out.extend(std::iter::repeat_n(' ', len));
-            continue;
-        }
-        match c {
-            '}' | ']' => comma.take().into_iter().for_each(|at| out.replace_range(at..at + 1, " ")),
-            ',' => comma = Some(out.len()),
-            c if c.is_ascii_whitespace() => {}
-            _ => comma = None,
-        }
-        out.push_str(part);
-    }
-    out
-}
-
-/// Returns the length of a JSON string at the beginning of a text, with its quotes.
-fn string_len(text: &str) -> usize {
-    let mut is_escaped = false;
-    let end = text.bytes().skip(1).position(|byte| match byte {
-        _ if is_escaped => {
-            is_escaped = false;
-            false
-        }
-        b'\\' => {
-            is_escaped = true;
-            false
-        }
-        byte => byte == b'"',
-    });
-    end.map_or(text.len(), |end| end + 2)
 }
 
 /// Adds a member at the end of an object of the text. Places are those of `plain`.

@@ -4,7 +4,8 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use mcp_sansio::json::{JsonKind, Raw};
+use mcp_sansio::json::Raw;
+use mcp_sansio_host::{ServerEntry, plain_json};
 
 use crate::args::{Options, Target};
 use crate::arguments::{listed, meant};
@@ -70,15 +71,6 @@ impl Places {
         let config = folder(config).filter(|path| path.is_absolute());
         Places { home, config, codex: folder("CODEX_HOME"), system: env::consts::OS }
     }
-}
-
-/// The way to a server, from the file of a host.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) target: Target,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) folder: Option<String>,
 }
 
 impl HostKind {
@@ -164,11 +156,11 @@ impl HostKind {
     }
 
     /// Reads the file of the host: how it reaches the server of that name.
-    pub(crate) fn find(&self, name: Option<&str>, places: &Places) -> Result<Found, String> {
+    pub(crate) fn find(&self, name: Option<&str>, places: &Places) -> Result<ServerEntry, String> {
         let (_, file) = self.file(places).ok_or("there is no home folder")?;
         let shown = file.display();
         let text = std::fs::read_to_string(&file).map_err(|error| format!("{shown}: {error}"))?;
-        let json = if self.is_toml() { toml::read(&text) } else { Ok(edit::plain(&text)) };
+        let json = if self.is_toml() { toml::read(&text) } else { Ok(plain_json(&text)) };
         let json = json.map_err(|why| format!("{shown}: {why}"))?;
         let root = Raw::parse(json.as_bytes()).map_err(|fault| format!("{shown}: it is not JSON: {fault}"))?;
         let servers = root.get(self.servers);
@@ -179,49 +171,8 @@ impl HostKind {
         let name = name.ok_or_else(|| format!("which server of {}? {there}", self.name))?;
         let entry = servers.and_then(|servers| servers.get(name));
         let entry = entry.ok_or_else(|| format!("{shown} has no server {name:?}{}; {there}", meant(name, &names)))?;
-        self.found(entry).ok_or_else(|| format!("{shown}: {name} has neither a program nor a URL"))
+        ServerEntry::read(entry).ok_or_else(|| format!("{shown}: {name} has neither a program nor a URL"))
     }
-
-    fn found(&self, entry: Raw<'_>) -> Option<Found> {
-        let pairs = |key: &str| -> Vec<(String, String)> {
-            let members = entry.get(key).into_iter().flat_map(|pairs| pairs.members());
-            members.filter_map(|(name, value)| Some((name.to_string(), filled(&value.text()?.to_string())))).collect()
-        };
-        let text = |key: &str| Some(filled(&entry.get(key)?.text()?.to_string()));
-        // `url` is also what several hosts call a server over HTTP+SSE, which `inspect` tries by itself.
-        let url = self.url.and_then(text).or_else(|| text("url"));
-        let target = match (text("command"), url) {
-            (Some(program), _) => {
-                let args = entry.get("args").into_iter().flat_map(|args| args.items());
-                let args = args.filter(|word| word.kind() == JsonKind::String).filter_map(|word| word.text());
-                let args = args.map(|word| filled(&word.to_string()));
-                Target::Program(std::iter::once(program).chain(args).map(OsString::from).collect())
-            }
-            (None, url) => Target::Url(url?),
-        };
-        let mut headers = pairs(self.headers);
-        // Of Codex: names of variables.
-        let variable = |name: String| env::var(name).unwrap_or_default();
-        headers.extend(pairs("env_http_headers").into_iter().map(|(name, value)| (name, variable(value))));
-        let token = text("bearer_token_env_var").map(variable);
-        headers.extend(token.map(|token| ("Authorization".into(), format!("Bearer {token}"))));
-        Some(Found { target, env: pairs("env"), headers, folder: text("cwd") })
-    }
-}
-
-/// Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do. Leaves those that are not set as they are.
-fn filled(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, (name, after))) = rest.split_once("${").and_then(|(a, b)| Some((a, b.split_once('}')?))) {
-        out.push_str(before);
-        match env::var(name.strip_prefix("env:").unwrap_or(name)) {
-            Ok(value) => out.push_str(&value),
-            Err(_) => out.extend(["${", name, "}"]),
-        }
-        rest = after;
-    }
-    out + rest
 }
 
 fn utf8(word: &OsStr) -> Result<&str, String> {
@@ -302,8 +253,8 @@ mod tests {
         ] {
             assert_eq!(of(word, &url), entry);
             // What is written is read again.
-            let found = named(word).found(Raw::constant(entry)).unwrap();
-            assert_eq!((found.target, found.headers), (url.clone(), options.headers.clone()));
+            let found = ServerEntry::read(Raw::constant(entry)).unwrap();
+            assert_eq!((found.url.as_str(), found.headers), ("https://h/mcp", options.headers.clone()));
         }
         assert_eq!(whole(OsStr::new("sh")).to_str().map(|path| path.ends_with("/sh")), Some(true));
         assert!(Path::new(&whole(OsStr::new("./sh"))).is_absolute());
@@ -311,16 +262,16 @@ mod tests {
 
     #[test]
     fn entries_of_others() {
-        let found = |word: &str, entry: &'static str| named(word).found(Raw::constant(entry));
-        let program = found("zed", r#"{"command":"a","args":["${NO_SUCH}","$x}"],"cwd":"/c","timeout":1}"#).unwrap();
-        assert_eq!(program.target, Target::Program(vec!["a".into(), "${NO_SUCH}".into(), "$x}".into()]));
+        let found = |entry: &'static str| ServerEntry::read(Raw::constant(entry));
+        let program = found(r#"{"command":"a","args":["${NO_SUCH}","$x}"],"cwd":"/c","timeout":1}"#).unwrap();
+        assert_eq!(program.program, ["a", "${NO_SUCH}", "$x}"]);
         assert_eq!(program.folder.as_deref(), Some("/c"));
         let path = env::var("PATH").unwrap();
-        let token = found("codex", r#"{"url":"u","bearer_token_env_var":"PATH","env_http_headers":{"X":"PATH"}}"#);
+        let token = found(r#"{"url":"u","bearer_token_env_var":"PATH","env_http_headers":{"X":"PATH"}}"#);
         let headers = [("X".into(), path.clone()), ("Authorization".into(), format!("Bearer {path}"))];
         assert_eq!(token.unwrap().headers, headers);
-        let old = found("gemini", r#"{"url":"u","headers":{"A":"${env:PATH}"}}"#).unwrap();
-        assert_eq!((old.target, old.headers), (Target::Url("u".into()), vec![("A".into(), path)]));
-        assert_eq!(found("zed", r#"{"settings":{}}"#), None);
+        let old = found(r#"{"url":"u","headers":{"A":"${env:PATH}"}}"#).unwrap();
+        assert_eq!((old.url.as_str(), old.headers), ("u", vec![("A".into(), path)]));
+        assert_eq!(found(r#"{"settings":{}}"#), None);
     }
 }

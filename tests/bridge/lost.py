@@ -234,4 +234,5 @@ def main():
     print(f"lost.py: all as it should be, in {time.monotonic() - begun:.0f} s")
 
 
-main()
+if __name__ == "__main__":
+    main()

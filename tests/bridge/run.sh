@@ -13,6 +13,7 @@ export BRIDGE_PROGRAMS
 python=tests/interop/.venv-mcp-2.3/bin/python
 "$python" tests/bridge/lost.py
 "$python" tests/bridge/hosts.py
+"$python" tests/bridge/config.py
 tests/conformance/install.sh
 "$python" tests/bridge/suites.py stdio
 if command -v qemu-system-arm >/dev/null; then

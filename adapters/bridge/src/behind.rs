@@ -40,13 +40,15 @@ pub(crate) struct Behind {
     state: BehindState,
     /// The next pause.
     pause: Millis,
+    /// The last attempt has failed.
+    failed: bool,
     /// The reason of the last loss, for errors.
     pub(crate) why: String,
 }
 
 impl Behind {
     pub(crate) const fn new(limits: &BridgeLimits) -> Self {
-        Behind { state: BehindState::Idle, pause: limits.first_pause, why: String::new() }
+        Behind { state: BehindState::Idle, pause: limits.first_pause, failed: false, why: String::new() }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -56,6 +58,11 @@ impl Behind {
     /// Returns `true` while the program has a connection, or makes one.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, BehindState::Open | BehindState::Opening)
+    }
+
+    /// Returns `true` if the server could not be reached when it was last tried.
+    pub(crate) const fn is_away(&self) -> bool {
+        self.failed
     }
 
     /// Notes that the host needs a server.
@@ -85,6 +92,7 @@ impl Behind {
         if self.is_up() {
             self.state.enter("connected", BehindState::Open);
             self.pause = limits.first_pause;
+            self.failed = false;
         }
     }
 
@@ -100,6 +108,7 @@ impl Behind {
         if !self.is_up() {
             return false;
         }
+        self.failed |= self.state == BehindState::Opening;
         self.state.enter("lost", BehindState::Resting { until: now.saturating_add(self.pause) });
         self.pause = self.pause.saturating_mul(2).min(limits.longest_pause);
         self.why = why;

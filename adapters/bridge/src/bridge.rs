@@ -13,21 +13,22 @@ use mcp_sansio::client::{
     ClientHandle, ErrorObject, PendingId, Request, SendError, ServerRequestId, SubscriptionFilter,
 };
 use mcp_sansio::error::{RpcError, write_error};
-use mcp_sansio::json::{Object, OwnedRaw, Raw, Text};
+use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::memory::{Slots, Store};
-use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap};
+use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap, code};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{
     IncomingRequest, Millis, OwnedServerChange, PullStatus, RequestToken, RespondError, Scope, Server, ServerChange,
     ServerEvent, ServerOptions,
 };
-use mcp_sansio::sink::{GrowingStorage, LineSink, MessageHead, Out, whole};
+use mcp_sansio::sink::{GrowingStorage, LineSink, Out};
 
 use crate::behind::Behind;
 use crate::hello::Hello;
 use crate::requests::{HostRequest, RequestState};
 use crate::tools::Tools;
+use crate::write::written;
 use crate::{BridgeLimits, Host, ToolFilter};
 
 /// The client behind, if its connection is open.
@@ -54,14 +55,17 @@ pub struct CallRecord<'r> {
 type Journal = Box<dyn FnMut(&CallRecord<'_>) + Send>;
 
 /// Writes to a host.
-type Act = Box<dyn FnOnce(&mut Server<'_>, &mut dyn Out) + Send>;
+pub(crate) type Act = Box<dyn FnOnce(&mut Server<'_>, &mut dyn Out) + Send>;
+
+/// The outcome of a request at one of several servers: its result, or the code of its error and what writes it.
+pub(crate) type PartOutcome = Result<OwnedRaw, (i32, Act)>;
 
 /// A message for a host, of a bridge [for several](Bridge::for_hosts).
 #[non_exhaustive]
 pub enum Output {
     /// About this request: call the function with the server that has admitted it, and the sink of its answer. Drop it if the
-    /// client is gone.
-    About(RequestToken, Act),
+    /// client is gone. `None` is about no request: it is for the only host, if there is but one.
+    About(Option<RequestToken>, Act),
     /// Publish it to all hosts.
     Changed(OwnedServerChange),
     /// Log it to the host of this request, or to all.
@@ -77,8 +81,8 @@ pub enum Output {
     },
     /// Ask the host of this request with [`Server::send_request`], and report the outcome to [`Bridge::asked`].
     Ask {
-        /// The request.
-        request: RequestToken,
+        /// The request; `None` asks the only host, if there is but one.
+        request: Option<RequestToken>,
         /// The question.
         question: ServerRequestId,
         /// Its `method`.
@@ -114,7 +118,7 @@ pub struct Bridge {
     pub(crate) hello: Hello,
     pub(crate) host: Option<Host>,
     pub(crate) behind: Behind,
-    tools: Tools,
+    pub(crate) tools: Tools,
     /// The host's requests, the oldest first.
     pub(crate) requests: Vec<HostRequest>,
     /// The requests that wait for the first server, each until its time: what it offers decides about them.
@@ -137,6 +141,9 @@ pub struct Bridge {
     /// Makes of the number of a round what its `requestState` says.
     mark: Box<dyn Fn(u64) -> u64 + Send>,
     journal: Option<Journal>,
+    /// The requests whose outcomes are for the hub.
+    pub(crate) parts: Vec<RequestToken>,
+    pub(crate) done_parts: Vec<(RequestToken, PartOutcome)>,
 }
 
 /// The end of a request.
@@ -175,21 +182,27 @@ impl Bridge {
             rounds: 0,
             mark: Box::new(|round| round),
             journal: None,
+            parts: Vec::new(),
+            done_parts: Vec::new(),
             limits,
         }
     }
 
     /// Makes a bridge for several hosts. Their server is the program's, such as an HTTP endpoint: it gives each admitted request to
     /// [`request`](Bridge::request), and takes the messages for hosts from [`next_output`](Bridge::next_output). The
-    /// connection behind is opened at once.
+    /// connection behind waits for [`open`](Bridge::open).
     ///
     /// `mark` makes of each number another one that no host can guess, such as a keyed hash of it: what a host sends back with its
     /// answers to the questions of a round. A host that guessed it could answer for another one.
     #[must_use]
     pub fn for_hosts(limits: BridgeLimits, mark: impl Fn(u64) -> u64 + Send + 'static) -> Self {
-        let mut bridge = Bridge { outputs: Some(VecDeque::new()), mark: Box::new(mark), ..Bridge::new(limits) };
-        bridge.behind.need();
-        bridge
+        Bridge { outputs: Some(VecDeque::new()), mark: Box::new(mark), ..Bridge::new(limits) }
+    }
+
+    /// Opens the connection behind, as the client `host` or one of its own.
+    pub fn open(&mut self, host: Option<Host>) {
+        self.host = self.host.take().or(host);
+        self.behind.need();
     }
 
     /// Lets a part of the tools through. Default: all.
@@ -364,7 +377,7 @@ impl Bridge {
             Some(ServerEvent::Request { token }) => self.admit(token, request, line, link.as_deref_mut(), now),
             Some(ServerEvent::Cancelled { token }) => self.cancelled(token, request.reason(), link.as_deref_mut(), now),
             Some(ServerEvent::Notification { method, params }) => {
-                self.notification(&method, params, link.as_deref_mut())
+                self.notification(&method.to_string(), params, link.as_deref_mut())
             }
             _ => {}
         }
@@ -396,7 +409,7 @@ impl Bridge {
             let at = round.parse().ok().and_then(|round| self.requests.iter().position(|other| other.is_round(round)));
             return match (at, link) {
                 (Some(at), Some(link)) => self.come_again(at, token, request, link, now),
-                _ => self.about(Some(token), move |server, out| {
+                _ => self.fail(token, code::INVALID_PARAMS, move |server, out| {
                     let _ = server.fail(token, &RpcError::invalid_params("The question is over"), out);
                 }),
             };
@@ -530,38 +543,54 @@ impl Bridge {
         self.outputs.as_mut()?.pop_front()
     }
 
-    /// Returns `true` if there is a message for several hosts.
-    #[must_use]
-    pub fn has_output(&self) -> bool {
-        self.outputs.as_ref().is_some_and(|outputs| !outputs.is_empty())
-    }
-
     /// Reports that a host was asked: the id of the question there, and its connection; `None` if it cannot be asked.
     pub fn asked(
         &mut self,
-        request: RequestToken,
+        request: Option<RequestToken>,
         question: ServerRequestId,
         asked: Option<(u64, Scope)>,
         link: Option<&mut ClientHandle<'_, '_>>,
     ) {
         match (asked, link) {
-            (Some((id, scope)), _) => self.asked.push(Asked { id, scope, question, front: Some(request) }),
+            (Some((id, scope)), _) => self.asked.push(Asked { id, scope, question, front: request }),
             (None, Some(link)) => drop(link.refuse(question, &RpcError::internal(NOT_ASKED))),
             (None, None) => {}
         }
     }
 
-    /// Acts on the host of a request: at once, or as soon as the program has its server. A message without a request cannot go to one
-    /// of several hosts.
+    /// Returns `true` if a host has an open question of this id.
+    pub(crate) fn has_asked(&self, id: u64, scope: Scope) -> bool {
+        self.asked.iter().any(|asked| asked.id == id && asked.scope == scope)
+    }
+
+    /// Acts on the host of a request: at once, or as soon as the program has its server.
     pub(crate) fn about(
         &mut self,
         front: Option<RequestToken>,
         act: impl FnOnce(&mut Server<'_>, &mut dyn Out) + Send + 'static,
     ) {
-        match (&mut self.outputs, front) {
-            (None, _) => act(&mut self.server, &mut self.out),
-            (Some(outputs), Some(front)) => outputs.push_back(Output::About(front, Box::new(act))),
-            (Some(_), None) => {}
+        match &mut self.outputs {
+            None => act(&mut self.server, &mut self.out),
+            Some(outputs) => outputs.push_back(Output::About(front, Box::new(act))),
+        }
+    }
+
+    /// Returns whether the outcome of a request is for the hub.
+    fn take_part(&mut self, front: RequestToken) -> bool {
+        let at = self.parts.iter().position(|part| *part == front);
+        at.map(|at| self.parts.swap_remove(at)).is_some()
+    }
+
+    /// Answers a request with an error, by `act`.
+    fn fail(
+        &mut self,
+        front: RequestToken,
+        code: i32,
+        act: impl FnOnce(&mut Server<'_>, &mut dyn Out) + Send + 'static,
+    ) {
+        match self.take_part(front) {
+            true => self.done_parts.push((front, Err((code, Box::new(act))))),
+            false => self.about(Some(front), act),
         }
     }
 
@@ -571,7 +600,10 @@ impl Bridge {
             None => respond(front, result, &mut self.server, &mut self.out),
             Some(_) => {
                 let result = own(result);
-                self.about(Some(front), move |server, out| respond(front, result.raw(), server, out));
+                match self.take_part(front) {
+                    true => self.done_parts.push((front, Ok(result))),
+                    false => self.about(Some(front), move |server, out| respond(front, result.raw(), server, out)),
+                }
             }
         }
     }
@@ -597,8 +629,7 @@ impl Bridge {
             let asked = id.map(|id| self.asked.push(Asked { id, scope: self.server.scope(), question, front }));
             return asked.is_ok();
         };
-        let Some(request) = front else { return false };
-        outputs.push_back(Output::Ask { request, question, method, params: OwnedRaw::new(params) });
+        outputs.push_back(Output::Ask { request: front, question, method, params: OwnedRaw::new(params) });
         true
     }
 
@@ -649,7 +680,7 @@ impl Bridge {
             End::Result(result) => {
                 let cut = self.tools.cut(request.method, result);
                 let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);
-                let older = if !request.modern && self.hello.is_modern { without_terms(result) } else { None };
+                let older = (!request.modern && self.hello.is_modern).then(|| without_terms(result));
                 let result = older.as_deref().and_then(|older| Raw::parse(older).ok()).unwrap_or(result);
                 // Only the journal needs it.
                 let is_error = || result.get("isError").and_then(|failed| failed.bool()) == Some(true);
@@ -660,7 +691,7 @@ impl Bridge {
             // The code of a resource that does not exist is another one from 2026-07-28 on.
             End::Error(error) if error.is_unknown_resource() && request.modern != self.hello.is_modern => {
                 let (data, modern, code) = (error.data.map(own), request.modern, error.code);
-                self.about(Some(front), move |server, out| {
+                self.fail(front, code, move |server, out| {
                     let revision = if modern { None } else { server.peer().revision() };
                     let uri = data.as_ref().and_then(|data| data.raw().get("uri")?.text()).unwrap_or(Text::EMPTY);
                     let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
@@ -670,19 +701,22 @@ impl Bridge {
             }
             End::Error(error) => {
                 let (code, raw) = (error.code, own(error.raw.unwrap_or(Raw::constant("{}"))));
-                self.about(Some(front), move |server, out| {
+                self.fail(front, code, move |server, out| {
                     answered(front, server.fail_raw(front, code, raw.raw(), out), server, out);
                 });
                 format!("error {code}").into()
             }
             End::Failed(failure) => {
                 let (code, words) = (failure.code, failure.message.to_string());
-                self.about(Some(front), move |server, out| {
+                self.fail(front, code, move |server, out| {
                     answered(front, server.fail(front, &RpcError::new(code, &words), out), server, out);
                 });
                 format!("error {code}").into()
             }
-            End::Cancelled => "cancelled".into(),
+            End::Cancelled => {
+                self.take_part(front);
+                "cancelled".into()
+            }
         };
         if let Some(journal) = &mut self.journal {
             let (method, target) = (&*request.name.0, &*request.name.1);
@@ -713,20 +747,14 @@ impl Bridge {
     }
 
     /// Takes a notification of a host, and passes it on to a server up to 2025-11-25. To later ones clients send only cancellations.
-    pub fn notification(
-        &mut self,
-        method: &Text<'_>,
-        params: Option<Raw<'_>>,
-        link: Option<&mut ClientHandle<'_, '_>>,
-    ) {
+    pub fn notification(&mut self, method: &str, params: Option<Raw<'_>>, link: Option<&mut ClientHandle<'_, '_>>) {
         let Some(link) = link.filter(|link| self.is_open() && !link.client.is_modern()) else { return };
-        let is = |name: &str| method.eq_str(name);
-        if is("notifications/initialized") || is("initialized") || is("notifications/progress") {
+        if ["notifications/initialized", "initialized", "notifications/progress"].contains(&method) {
             return;
         }
-        let _ = match is("notifications/roots/list_changed") {
-            true => link.client.roots_changed(link.out),
-            false => link.client.notify(&method.to_string(), params, link.out),
+        let _ = match method {
+            "notifications/roots/list_changed" => link.client.roots_changed(link.out),
+            _ => link.client.notify(method, params, link.out),
         };
     }
 
@@ -827,26 +855,30 @@ pub(crate) fn own(raw: Raw<'_>) -> OwnedRaw {
 /// The reason for a question that its host does not get.
 pub(crate) const NOT_ASKED: &str = "The host cannot be asked now";
 
-fn respond(front: RequestToken, result: Raw<'_>, server: &mut Server<'_>, out: &mut dyn Out) {
+pub(crate) fn respond(front: RequestToken, result: Raw<'_>, server: &mut Server<'_>, out: &mut dyn Out) {
     answered(front, server.respond(front, result, out), server, out);
 }
 
 /// Says so where an answer was too large.
-fn answered(front: RequestToken, answered: Result<(), RespondError>, server: &mut Server<'_>, out: &mut dyn Out) {
+pub(crate) fn answered(
+    front: RequestToken,
+    answered: Result<(), RespondError>,
+    server: &mut Server<'_>,
+    out: &mut dyn Out,
+) {
     if let Err(RespondError::FullNow | RespondError::FullNever) = answered {
         let why = RpcError::internal("The answer is larger than the bridge may keep for the host");
         let _ = server.fail(front, &why, out);
     }
 }
 
+/// The members of results that belong to 2026-07-28 alone.
+pub(crate) const TERMS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+
 /// Writes a result of 2026-07-28 without the members that belong to that revision alone.
-fn without_terms(result: Raw<'_>) -> Option<Vec<u8>> {
-    let is_term = |key: &Text<'_>| ["resultType", "ttlMs", "cacheScope"].iter().any(|term| key.eq_str(term));
-    let mut out = LineSink::new(Vec::new());
-    let written = whole(&mut out, MessageHead::Result, |out| {
-        let mut object = Object::open(out);
+fn without_terms(result: Raw<'_>) -> Vec<u8> {
+    let is_term = |key: &Text<'_>| TERMS.iter().any(|term| key.eq_str(term));
+    written(|object| {
         result.members().filter(|(key, _)| !is_term(key)).for_each(|(key, value)| object.member(key, value));
-        object.close()
-    });
-    written.ok().map(|()| out.into_inner())
+    })
 }

@@ -2,9 +2,11 @@
 
 use alloc::string::{String, ToString};
 
-use mcp_sansio::json::{OwnedRaw, Raw};
+use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{ServerCapabilities, ServerCapability as Cap};
 use mcp_sansio::server::ServerInfo;
+
+use crate::write::written;
 
 /// The capabilities of a server that is not known yet: it may have any. Its lists change when it is.
 const UNKNOWN: [Cap; 6] = [Cap::Tools, Cap::Resources, Cap::Prompts, Cap::Completions, Cap::Logging, Cap::Subscribe];
@@ -60,6 +62,22 @@ impl Hello {
         Hello { is_known: true, name: "mcp-bridge".into(), version: "0".into(), offered, ..Hello::default() }
     }
 
+    /// Joins those of several servers: what one of them can, all can together. Instructions have the name of their server in front.
+    pub(crate) fn joined<'n>(servers: impl Iterator<Item = (&'n str, Hello)>) -> Self {
+        let mut all = Hello { offered: ServerCapabilities::NONE, ..Hello::unknown() };
+        for (name, hello) in servers {
+            let offered = UNKNOWN.into_iter().filter(|one| hello.offered.has(*one));
+            all.offered = offered.fold(all.offered, ServerCapabilities::with);
+            if let Some(words) = hello.instructions {
+                let before = all.instructions.take().map(|before| before + "\n\n").unwrap_or_default();
+                all.instructions = Some(before + name + ": " + &words);
+            }
+            all.experimental = union(all.experimental, hello.experimental);
+            all.extensions = union(all.extensions, hello.extensions);
+        }
+        all
+    }
+
     /// Returns the description for hosts. All lists may change: what comes back may be another server.
     #[must_use]
     pub fn info(&self) -> ServerInfo<'_> {
@@ -84,6 +102,17 @@ impl Hello {
         info = experimental.into_iter().fold(info, ServerInfo::experimental);
         extensions.into_iter().fold(info, ServerInfo::extensions)
     }
+}
+
+/// Returns the members of two objects; of two with the same name the first.
+fn union(one: Option<OwnedRaw>, other: Option<OwnedRaw>) -> Option<OwnedRaw> {
+    let (Some(first), Some(second)) = (&one, &other) else { return one.or(other) };
+    let all = written(|all| {
+        all.spread(first.raw());
+        let is_new = |key: &Text<'_>| !first.raw().members().any(|(known, _)| known.same(key));
+        second.raw().members().filter(|(key, _)| is_new(key)).for_each(|(key, value)| all.member(key, value));
+    });
+    Raw::parse(&all).ok().map(OwnedRaw::new)
 }
 
 fn raw(kept: &Option<OwnedRaw>) -> Option<Raw<'_>> {

@@ -49,6 +49,12 @@ impl Host {
         }
     }
 
+    /// Reads the first message of a host.
+    pub(crate) fn read(message: &[u8]) -> Option<Self> {
+        let mut request = IncomingRequest::empty();
+        request.read(message).is_ok().then(|| Host::of(&request))
+    }
+
     /// Returns `true` for a host of 2026-07-28 or later.
     pub(crate) const fn is_modern(&self) -> bool {
         self.is_modern

@@ -26,12 +26,15 @@ mod bridge;
 mod events;
 mod hello;
 mod host;
+mod hub;
 mod limits;
 mod requests;
 mod tools;
+mod write;
 
 pub use bridge::{Bridge, CallRecord, Output};
 pub use hello::Hello;
 pub use host::Host;
+pub use hub::{Hub, Work};
 pub use limits::BridgeLimits;
 pub use tools::ToolFilter;

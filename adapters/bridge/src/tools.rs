@@ -1,12 +1,14 @@
 //! Which tools of the server the host may see and call.
 
-use alloc::string::{String, ToString};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcp_sansio::json::{Object, Raw};
+use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::Method;
 use mcp_sansio::server::IncomingRequest;
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+
+use crate::write::{replaced, written};
 
 /// Lets a part of the tools through. The others are left out of lists, and calls of them are refused.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,8 @@ fn has(names: &[String], name: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     filter: ToolFilter,
+    /// The beginning that names of tools and prompts get for hosts.
+    prefix: String,
     /// The read-only tools of the lists so far, if they matter.
     read_only: Vec<String>,
 }
@@ -37,7 +41,11 @@ const TOOLS_MAX: usize = 10_000;
 
 impl Tools {
     pub(crate) const fn new(filter: ToolFilter) -> Self {
-        Tools { filter, read_only: Vec::new() }
+        Tools { filter, prefix: String::new(), read_only: Vec::new() }
+    }
+
+    pub(crate) fn set_prefix(&mut self, prefix: &str) {
+        self.prefix = prefix.into();
     }
 
     fn is_idle(&self) -> bool {
@@ -53,45 +61,45 @@ impl Tools {
         if request.method() != Method::ToolsCall || self.is_idle() {
             return false;
         }
-        let name = request.members().name.and_then(|name| name.text()).map(|name| name.to_string());
+        let name = request.members().name.and_then(|name| name.text()).map(|name| format!("{}{name}", self.prefix));
         let known = |name: &String| !self.filter.read_only || self.read_only.contains(name);
         !name.is_some_and(|name| self.passes(&name) && known(&name))
     }
 
-    /// Writes a `ListToolsResult` without the tools that the host may not use; `None` if it stays as it is.
+    /// Writes a list of tools or prompts as the host may see it, or `None` if it stays as it is: without tools that the host may not
+    /// use, and with the prefix.
     pub(crate) fn cut(&mut self, method: Method, result: Raw<'_>) -> Option<Vec<u8>> {
-        if method != Method::ToolsList || self.is_idle() {
-            return None;
-        }
-        let tools = result.get("tools")?;
+        let member = match method {
+            Method::ToolsList if !self.is_idle() || !self.prefix.is_empty() => "tools",
+            Method::PromptsList if !self.prefix.is_empty() => "prompts",
+            _ => return None,
+        };
         let mut list = Vec::from(b"[");
-        for tool in tools.items() {
-            let Some(name) = tool.get("name").and_then(|name| name.text()).map(|name| name.to_string()) else {
-                continue;
-            };
-            let hint = tool.get("annotations").and_then(|notes| notes.get("readOnlyHint")?.bool()) == Some(true);
-            if !self.passes(&name) || self.filter.read_only && !hint {
+        for item in result.get(member)?.items() {
+            let Some(name) = item.get("name").and_then(|name| name.text()) else { continue };
+            let name = format!("{}{name}", self.prefix);
+            let hint = item.get("annotations").and_then(|notes| notes.get("readOnlyHint")?.bool()) == Some(true);
+            let is_tool = member == "tools";
+            if is_tool && (!self.passes(&name) || self.filter.read_only && !hint) {
                 continue;
             }
             if list.len() > 1 {
                 list.push(b',');
             }
-            list.extend_from_slice(tool.as_bytes());
-            if self.filter.read_only && !self.read_only.contains(&name) && self.read_only.len() < TOOLS_MAX {
+            match self.prefix.is_empty() {
+                true => list.extend_from_slice(item.as_bytes()),
+                false => list.extend_from_slice(&replaced(item, "name", |item| item.text("name", &name))),
+            }
+            if is_tool && self.filter.read_only && !self.read_only.contains(&name) && self.read_only.len() < TOOLS_MAX {
                 self.read_only.push(name);
             }
         }
         list.push(b']');
         let list = Raw::parse(&list).ok()?;
-        let mut out = LineSink::new(Vec::new());
-        whole(&mut out, MessageHead::Result, |out| {
-            let mut object = Object::open(out);
+        Some(written(|object| {
             for (key, value) in result.members() {
-                object.member(key, if key.eq_str("tools") { list } else { value });
+                object.member(key, if key.eq_str(member) { list } else { value });
             }
-            object.close()
-        })
-        .ok()?;
-        Some(out.into_inner())
+        }))
     }
 }

@@ -16,6 +16,7 @@
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
+//! - [`ServerEntry`], [`plain_json`]: the servers in the files of hosts, such as `mcp.json`.
 //! - [`TransportState`]: the questions of a client to its transport; `HttpSession` (features `client`, `http`): a client over HTTP without its sockets.
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin` (features `client`, `http`), `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around
 //!   sockets; `NetSocket`, `HttpListener`, `HttpStream`: sockets of TCP and of Unix, with or without TLS.
@@ -62,6 +63,7 @@ mod outcomes;
 mod pages;
 mod results;
 pub mod schema;
+mod server_entry;
 mod stop;
 #[cfg(feature = "client")]
 mod tasks;
@@ -88,6 +90,7 @@ pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
+pub use server_entry::{ServerEntry, plain_json};
 pub use stop::Stopper;
 pub use transport_state::TransportState;
 pub use work::{Job, NewWork, Work, WorkFuture};

@@ -1,8 +1,10 @@
 //! The command line.
 
 use mcp_sansio::client::ClientInfo;
+use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio_bridge::{BridgeLimits, ToolFilter};
+use mcp_sansio_host::{ServerEntry, plain_json};
 
 const HELP: &str = "\
 mcp-bridge: keeps a host's connection while its MCP server is restarted, unplugged or updated,
@@ -10,6 +12,7 @@ and lets hosts and servers of all revisions (2024-11-05 to 2026-07-28) talk to e
 
 usage: mcp-bridge [OPTIONS] [--] PROGRAM [ARGS]...
        mcp-bridge [OPTIONS] TARGET
+       mcp-bridge [OPTIONS] --config FILE
 
 targets:
   http://HOST[:PORT]/PATH   a server over HTTP; https:// if built with the feature tls
@@ -19,6 +22,8 @@ targets:
   tcp:HOST:PORT             a server over lines on a TCP connection
 
 options:
+  --config FILE       the servers of a file like mcp.json, all at once: a tool t of the server s is s_t
+  --header NAME:VALUE sends this with each request to the URL; may come again
   --listen ADDRESS    serves several hosts over HTTP (Streamable HTTP, HTTP with SSE) instead of one
                       over stdio: PORT on 127.0.0.1, IP:PORT, or unix:PATH
   --host-name NAME    a name besides those of this machine by which hosts may reach it; may come again
@@ -44,7 +49,56 @@ options:
 Standard error gets one line when the server is lost, and one when it is back.
 ";
 
-/// The options and the target.
+/// The way to a server.
+#[derive(Default)]
+pub(crate) struct Target {
+    /// Its name, if there are several.
+    pub(crate) name: String,
+    /// The program, or the address.
+    pub(crate) place: String,
+    /// The arguments of the program; `None` for an address.
+    pub(crate) program: Option<Vec<String>>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) folder: Option<String>,
+}
+
+impl Target {
+    /// Returns what people call it.
+    pub(crate) fn label(&self) -> &str {
+        if self.name.is_empty() { &self.place } else { &self.name }
+    }
+
+    fn address(place: String) -> Result<Self, String> {
+        match SCHEMES.iter().any(|scheme| place.starts_with(scheme)) {
+            true => Ok(Target { place, ..Target::default() }),
+            false => Err(format!("{place:?} is no address; --help shows them")),
+        }
+    }
+
+    /// Reads an entry of a file of servers.
+    fn read(name: &str, entry: Raw<'_>) -> Result<Self, String> {
+        let found = ServerEntry::read(entry).ok_or_else(|| format!("{name} has neither a program nor a URL"))?;
+        let mut words = found.program.into_iter();
+        let target = match words.next() {
+            Some(place) => Target { place, program: Some(words.collect()), ..Target::default() },
+            None => Target::address(found.url).map_err(|why| format!("{name}: {why}"))?,
+        };
+        Ok(Target { name: name.into(), env: found.env, headers: found.headers, folder: found.folder, ..target })
+    }
+}
+
+/// Reads the servers of a file, but for those that say that they are `disabled`.
+fn config(path: &str) -> Result<Vec<Target>, String> {
+    let text = plain_json(&std::fs::read_to_string(path).map_err(|error| error.to_string())?);
+    let root = Raw::parse(text.as_bytes()).map_err(|fault| format!("it is not JSON: {fault}"))?;
+    let servers = ["mcpServers", "servers", "context_servers"].into_iter().find_map(|member| root.get(member));
+    let servers = servers.ok_or("it has no member mcpServers")?.members();
+    let enabled = servers.filter(|(_, entry)| entry.get("disabled").and_then(|is| is.bool()) != Some(true));
+    enabled.map(|(name, entry)| Target::read(&name.to_string(), entry)).collect()
+}
+
+/// The options and the servers.
 pub(crate) struct Arguments {
     pub(crate) limits: BridgeLimits,
     pub(crate) tools: ToolFilter,
@@ -58,10 +112,10 @@ pub(crate) struct Arguments {
     /// The speed of a serial line, in bits per second.
     pub(crate) baud: u32,
     era: Option<Era>,
-    /// The program, or the address.
-    pub(crate) target: String,
-    /// The arguments of the program; `None` for an address.
-    pub(crate) program: Option<Vec<String>>,
+    /// The headers for a URL.
+    headers: Vec<(String, String)>,
+    /// The servers; those of a file have names.
+    pub(crate) targets: Vec<Target>,
 }
 
 pub(crate) enum Parsed {
@@ -85,18 +139,23 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         hosts: 64,
         baud: 115_200,
         era: None,
-        target: String::new(),
-        program: None,
+        headers: Vec::new(),
+        targets: Vec::new(),
     };
-    let first = loop {
-        let Some(option) = given.next() else { return Err("no server was named; --help shows how".into()) };
+    let target = loop {
+        let Some(option) = given.next() else { break None };
         if option == "--" {
-            parsed.target = given.next().ok_or("a program must follow --")?;
-            parsed.program = Some(given.collect());
-            return Ok(Parsed::Run(Box::new(parsed)));
+            let place = given.next().ok_or("a program must follow --")?;
+            break Some(Target { place, program: Some(given.collect()), ..Target::default() });
         }
         if !option.starts_with('-') {
-            break option;
+            break Some(match Target::address(option.clone()) {
+                Ok(target) => match given.next() {
+                    Some(more) => return Err(format!("{more:?} follows the address {option}")),
+                    None => target,
+                },
+                Err(_) => Target { place: option, program: Some(given.collect()), ..Target::default() },
+            });
         }
         let (name, own) =
             option.split_once('=').map_or((&*option, None), |(name, value)| (name, Some(value.to_owned())));
@@ -112,12 +171,15 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
             }
         }
     };
-    if !SCHEMES.iter().any(|scheme| first.starts_with(scheme)) {
-        parsed.program = Some(given.collect());
-    } else if let Some(more) = given.next() {
-        return Err(format!("{more:?} follows the address {first}"));
+    match (target, parsed.targets.is_empty()) {
+        (Some(target), true) => parsed.targets.push(Target { headers: std::mem::take(&mut parsed.headers), ..target }),
+        (None, true) => return Err("no server was named; --help shows how".into()),
+        (Some(_), false) => return Err("there are two servers: one on the command line, and those of --config".into()),
+        (None, false) if !parsed.headers.is_empty() => {
+            return Err("--header is for one URL; the file has headers".into());
+        }
+        (None, false) => {}
     }
-    parsed.target = first;
     Ok(Parsed::Run(Box::new(parsed)))
 }
 
@@ -133,6 +195,16 @@ impl Arguments {
             }
             "--only" => self.tools.only.extend(names()),
             "--deny" => self.tools.deny.extend(names()),
+            "--config" => {
+                self.targets = config(&value).map_err(|why| format!("{value}: {why}"))?;
+                if self.targets.is_empty() {
+                    return Err(format!("{value} has no server"));
+                }
+            }
+            "--header" => {
+                let (name, value) = value.split_once(':').ok_or_else(wrong)?;
+                self.headers.push((name.trim().to_owned(), value.trim().to_owned()));
+            }
             "--journal" => self.journal = Some(value),
             "--cache" => self.cache = Some(value),
             "--listen" => self.listen = Some(value),
@@ -159,6 +231,11 @@ impl Arguments {
             _ => return Err(format!("no option {name}; --help shows them")),
         }
         Ok(())
+    }
+
+    /// Returns `true` if the servers have names.
+    pub(crate) fn is_hub(&self) -> bool {
+        self.targets.iter().any(|target| !target.name.is_empty())
     }
 
     /// Leaves the revisions of the wanted era.

@@ -9,7 +9,7 @@ use mcp_sansio::sink::{LineSink, MessageHead, whole};
 use mcp_sansio_bridge::CallRecord;
 
 /// Opens a file to add to. A line that cannot be written is left out.
-pub(crate) fn open(path: &str) -> io::Result<impl FnMut(&CallRecord<'_>) + Send + 'static> {
+pub(crate) fn open(path: &str, server: String) -> io::Result<impl FnMut(&CallRecord<'_>) + Send + 'static> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     Ok(move |record: &CallRecord<'_>| {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
@@ -17,6 +17,7 @@ pub(crate) fn open(path: &str) -> io::Result<impl FnMut(&CallRecord<'_>) + Send 
         let written = whole(&mut out, MessageHead::Notification, |out| {
             let mut line = Object::open(out);
             line.number("at", at);
+            line.text_if("server", Some(&*server).filter(|server| !server.is_empty()));
             line.text("method", record.method);
             line.text_if("target", Some(record.target).filter(|target| !target.is_empty()));
             line.number("millis", record.millis);

@@ -1,23 +1,31 @@
-//! Several hosts at once: an HTTP server in front, whose only layer passes all requests on.
+//! Fronts whose only layer passes all requests on to the hub: an HTTP server for several hosts at once, and lines for one host of
+//! several servers.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
+use std::io::{self, Write};
+use std::pin::Pin;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use mcp_sansio::json::Object;
+use async_io::Timer;
+use blocking::Unblock;
+use futures_lite::io::BufReader;
+use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, FutureExt};
 use mcp_sansio::json::Raw;
+use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::protocol::{LoggingLevel, Method};
-use mcp_sansio::server::{MessageLimits, Millis, RequestToken, Scope};
+use mcp_sansio::server::{MessageLimits, Millis, RequestToken, Scope, ServerInfo};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Receipt, Service};
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
-use mcp_sansio_bridge::Output;
+use mcp_sansio::sink::{GrowingStorage, LineSink};
+use mcp_sansio_bridge::{BridgeLimits, Output};
 use mcp_sansio_smol::http::{
     Access, App, EndpointConfig, EndpointLimits, HttpEndpoint, HttpServer, HttpServerOptions, RequestHead,
 };
 
 use crate::arguments::Arguments;
-use crate::{Shared, lock};
+use crate::{GRACE, READ_AHEAD, Shared, lock};
 
-/// Passes requests, notifications and responses of all hosts to the bridge.
+/// Passes requests, notifications and responses of all hosts to the hub.
 struct Pass;
 
 impl Layer<Shared> for Pass {
@@ -31,26 +39,12 @@ impl Layer<Shared> for Pass {
         if method.is_answered_by_server() {
             let level = params.and_then(|params| LoggingLevel::read(params.get("level")?));
             if let (Method::SetLevel, Some(level)) = (method, level) {
-                shared.act(|bridge, link| bridge.set_level(level, link));
+                lock(&shared.hub).set_level(level);
             }
             return Ok(None);
         }
-        let mut line = LineSink::new(Vec::new());
-        let written = whole(&mut line, MessageHead::Notification, |out| {
-            let mut message = Object::open(out);
-            message.fixed("jsonrpc", "\"2.0\"");
-            message.fixed("id", "0");
-            message.text("method", &name.to_string());
-            if let Some(params) = params {
-                message.raw("params", params);
-            }
-            message.close()
-        });
         let (token, later) = request.later();
-        if written.is_ok() {
-            let now = shared.now();
-            shared.act(|bridge, link| bridge.request(token, line.pending(), link, now));
-        }
+        lock(&shared.hub).request(token, &name.to_string(), params);
         later.map(Some)
     }
 
@@ -62,14 +56,28 @@ impl Layer<Shared> for Pass {
         _: Millis,
     ) -> bool {
         if cancels.is_none() {
-            shared.act(|bridge, link| bridge.notification(&notification.method, notification.params, link));
+            lock(&shared.hub).notification(&notification.method.to_string(), notification.params);
         }
         true
     }
 
     fn response(&self, shared: &mut Shared, id: u64, response: Result<Raw<'_>, Raw<'_>>, scope: Scope) {
-        shared.act(|bridge, link| bridge.response(id, response, scope, link));
+        lock(&shared.hub).response(id, response, scope);
     }
+}
+
+/// Waits until each server has described itself or cannot be reached, but no longer than a request would.
+async fn settled(shared: &Shared, limits: &BridgeLimits) {
+    let settled = poll_fn(|_| if lock(&shared.hub).is_settled() { Poll::Ready(()) } else { Poll::Pending });
+    let patience = async {
+        Timer::after(Duration::from_millis(limits.wait)).await;
+    };
+    settled.or(patience).await;
+}
+
+/// Makes a service that passes everything on.
+fn passing<'t>(info: ServerInfo<'t>) -> Service<'t, Shared> {
+    Service::described(info).layers(&[&Pass]).on_cancel(|shared: &mut Shared, token| lock(&shared.hub).cancel(token))
 }
 
 /// Serves the hosts that come over HTTP, for ever.
@@ -82,16 +90,10 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         _ => HttpServer::bind(format!("127.0.0.1:{address}")),
     };
     let server = server.map_err(fault)?;
-    let known = poll_fn(|_| if lock(&shared.bridge).knows_server() { Poll::Ready(()) } else { Poll::Pending });
-    let patience = async {
-        async_io::Timer::after(std::time::Duration::from_millis(arguments.limits.wait)).await;
-    };
-    futures_lite::FutureExt::or(known, patience).await;
-    let hello = lock(&shared.bridge).hello();
-    let service = Service::described(hello.info()).layers(&[&Pass]).on_cancel(|shared: &mut Shared, token| {
-        let now = shared.now();
-        shared.act(|bridge, link| bridge.cancel(token, link, now));
-    });
+    lock(&shared.hub).open(None);
+    settled(shared, &arguments.limits).await;
+    let hello = lock(&shared.hub).hello();
+    let service = passing(hello.info());
     match server.local_addr() {
         Ok(bound) => eprintln!("mcp-bridge: listens at http://{bound}/mcp"),
         Err(_) => eprintln!("mcp-bridge: listens at {address}"),
@@ -118,10 +120,13 @@ fn is_same(given: &str, secret: &str) -> bool {
     given.len() == secret.len() && differing == 0
 }
 
+fn messages(limits: &BridgeLimits) -> MessageLimits {
+    MessageLimits { in_flight: limits.in_flight, message: limits.message, ..MessageLimits::default() }
+}
+
 /// The limits of the server in front.
 fn options(arguments: &Arguments) -> HttpServerOptions {
     let (limits, hosts) = (&arguments.limits, arguments.hosts);
-    let messages = MessageLimits { in_flight: limits.in_flight, message: limits.message, ..MessageLimits::default() };
     let names: Vec<&'static str> = arguments.names.iter().map(|name| &*name.clone().leak()).collect();
     let config = EndpointConfig::DEFAULT.hosts(names.leak());
     let streams = EndpointLimits {
@@ -132,34 +137,120 @@ fn options(arguments: &Arguments) -> HttpServerOptions {
     };
     HttpServerOptions::new()
         .config(config)
-        .limits(messages)
+        .limits(messages(limits))
         .endpoint_limits(streams)
         .connections(hosts.saturating_mul(4).saturating_add(limits.in_flight))
         .output_total(limits.backlog)
 }
 
-/// Writes the messages for hosts, and passes their subscriptions to the bridge; `uris` are those that it knows.
+/// Writes the messages for hosts, and passes their subscriptions to the hub; `uris` are those that it knows.
 fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint, uris: &mut Vec<String>) {
-    while let Some(output) = { lock(&shared.bridge).next_output() } {
+    while let Some(output) = { lock(&shared.hub).next_output() } {
         match output {
-            Output::About(request, act) => drop(endpoint.with_stream_of(request, |server, out| act(server, out))),
+            Output::About(Some(request), act) => drop(endpoint.with_stream_of(request, |server, out| act(server, out))),
             Output::Changed(change) => endpoint.publish(change.as_change()),
             Output::Log { request, level, logger, data } => {
                 endpoint.log_data(app, request, level, logger.as_deref(), data.raw());
             }
             Output::Ask { request, question, method, params } => {
-                let asked = endpoint.with_stream_of(request, |server, out| {
-                    let id = server.send_request(method, Some(params.raw()), out).ok()?;
-                    Some((id, server.scope()))
+                let asked = request.and_then(|request| {
+                    endpoint.with_stream_of(request, |server, out| {
+                        let id = server.send_request(method, Some(params.raw()), out).ok()?;
+                        Some((id, server.scope()))
+                    })?
                 });
-                shared.act(|bridge, link| bridge.asked(request, question, asked.flatten(), link));
+                lock(&shared.hub).asked(request, question, asked);
             }
             _ => {}
         }
     }
-    // Each use of the client wakes this task again.
+    // Each use of a client wakes this task again.
     if !endpoint.subscribed_uris().eq(uris.iter()) {
         *uris = endpoint.subscribed_uris().map(String::from).collect();
-        shared.act(|bridge, link| bridge.subscribed(uris.iter().map(|uri| &**uri), link));
+        lock(&shared.hub).subscribed(uris.iter().map(|uri| &**uri));
+    }
+}
+
+type Lines = LineServer<'static, LineSink<GrowingStorage>>;
+
+/// Serves one host over stdio, in front of several servers, until it ends.
+pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits) {
+    let mut stdin = BufReader::new(Unblock::with_capacity(READ_AHEAD, io::stdin()));
+    // The servers are opened as the client that this host is.
+    let mut first = Vec::new();
+    let most = u64::try_from(limits.message).unwrap_or(u64::MAX);
+    let _ = (&mut stdin).take(most).read_until(b'\n', &mut first).await;
+    lock(&shared.hub).open(Some(&first));
+    settled(shared, limits).await;
+    let hello = lock(&shared.hub).hello();
+    let (info, mut state) = (hello.info(), shared.clone());
+    let service = passing(info);
+    let mut lines = Lines::growing(messages(limits), LineSink::new(GrowingStorage::new(limits.backlog)));
+    let (mut given, mut uris, mut end) = (&*first, Vec::new(), None);
+    while !lines.is_done() && end.is_none_or(|end| Instant::now() < end) {
+        while lines.run(&service, &mut state) == NextStep::Write {
+            flush(&mut lines);
+        }
+        write_lines(shared, &info, &mut lines, &mut uris);
+        flush(&mut lines);
+        let read = poll_fn(|cx| match () {
+            () if lock(&shared.hub).has_output() => Poll::Ready(None),
+            () if lines.has_ended() => Poll::Pending,
+            () if !given.is_empty() => Pin::new(&mut given).poll_read(cx, lines.space()).map(Some),
+            () => Pin::new(&mut stdin).poll_read(cx, lines.space()).map(Some),
+        });
+        let patience = async {
+            match end {
+                Some(end) => Timer::at(end).await,
+                None => pending().await,
+            };
+            None
+        };
+        match read.or(patience).await {
+            Some(Ok(n)) if n > 0 => lines.filled(n),
+            Some(_) => {
+                lines.end_of_input();
+                end = Instant::now().checked_add(GRACE);
+            }
+            None => {}
+        }
+    }
+    flush(&mut lines);
+}
+
+/// Writes to the host.
+fn flush(lines: &mut Lines) {
+    let mut stdout = io::stdout().lock();
+    let pending = lines.pending();
+    if stdout.write_all(pending).and_then(|()| stdout.flush()).is_err() {
+        // The host is gone; the end of stdin follows.
+        std::process::exit(0);
+    }
+    let n = pending.len();
+    lines.sent(n);
+}
+
+/// Writes the messages for the only host, and passes its subscriptions to the hub.
+fn write_lines(shared: &Shared, info: &ServerInfo<'_>, lines: &mut Lines, uris: &mut Vec<String>) {
+    let (server, out) = lines.parts();
+    while let Some(output) = { lock(&shared.hub).next_output() } {
+        match output {
+            Output::About(_, act) => act(server, out),
+            Output::Changed(change) => server.publish(change.as_change()),
+            Output::Log { request, level, logger, data } => {
+                // Up to 2025-11-25 the level is that of the connection.
+                let request = request.filter(|_| server.peer().revision().is_none());
+                let _ = server.log_data(info, request, level, logger.as_deref(), data.raw(), out);
+            }
+            Output::Ask { request, question, method, params } => {
+                let id = server.send_request(method, Some(params.raw()), out).ok();
+                lock(&shared.hub).asked(request, question, id.map(|id| (id, server.scope())));
+            }
+            _ => {}
+        }
+    }
+    if !server.subscribed_uris().eq(uris.iter()) {
+        *uris = server.subscribed_uris().map(String::from).collect();
+        lock(&shared.hub).subscribed(uris.iter().map(|uri| &**uri));
     }
 }

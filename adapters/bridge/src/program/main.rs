@@ -24,14 +24,15 @@ use futures_lite::{AsyncReadExt, FutureExt};
 use mcp_sansio::FullError;
 use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo};
 use mcp_sansio::frame::{LineBuffer, LineStatus};
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::memory::Store;
 use mcp_sansio::protocol::ClientCapability as Cap;
 use mcp_sansio::server::Millis;
-use mcp_sansio_bridge::{Bridge, BridgeLimits};
+use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio_bridge::{Bridge, BridgeLimits, Hub};
 use mcp_sansio_smol::client::{Client, Driver};
 
-use arguments::{Arguments, Parsed};
+use arguments::{Arguments, Parsed, Target};
 
 /// Bytes of the host that are read ahead.
 const READ_AHEAD: usize = 64 << 10;
@@ -42,8 +43,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The state that the tasks of the program share. One thread runs them all.
 #[derive(Clone)]
 struct Shared {
-    bridge: Arc<Mutex<Bridge>>,
-    client: Arc<Mutex<Option<Client>>>,
+    hub: Arc<Mutex<Hub>>,
+    /// The client of each server.
+    clients: Arc<[Mutex<Option<Client>>]>,
     started: Instant,
 }
 
@@ -56,15 +58,16 @@ impl Shared {
         Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
     }
 
-    /// Calls `act` with the bridge, and with the client if there is one, and writes what the host gets.
-    fn act<T>(&self, mut act: impl FnMut(&mut Bridge, Option<&mut ClientHandle<'_, '_>>) -> T) -> T {
+    /// Calls `act` with the bridge of a server, and with its client if there is one, and writes what the host gets.
+    fn act<T>(&self, at: usize, mut act: impl FnMut(&mut Bridge, Option<&mut ClientHandle<'_, '_>>) -> T) -> T {
         let mut run = |link: Option<&mut ClientHandle<'_, '_>>| {
-            let mut bridge = lock(&self.bridge);
-            let done = act(&mut bridge, link);
-            flush(&mut bridge);
+            let mut hub = lock(&self.hub);
+            let bridge = hub.bridge(at);
+            let done = act(bridge, link);
+            flush(bridge);
             done
         };
-        let client = lock(&self.client).clone();
+        let client = lock(&self.clients[at]).clone();
         match client.and_then(|client| client.handle(|link| run(Some(link))).ok()) {
             Some(done) => done,
             None => run(None),
@@ -98,7 +101,7 @@ async fn serve_host(shared: &Shared, limits: BridgeLimits) {
     loop {
         while let Some(status) = lines.peek() {
             let now = shared.now();
-            let taken = shared.act(|bridge, link| match status {
+            let taken = shared.act(0, |bridge, link| match status {
                 LineStatus::Message(line) => bridge.line(line, link, now),
                 _ => bridge.refuse_too_long(),
             });
@@ -112,7 +115,7 @@ async fn serve_host(shared: &Shared, limits: BridgeLimits) {
             _ => break,
         }
     }
-    let idle = poll_fn(|_| if lock(&shared.bridge).is_idle() { Poll::Ready(()) } else { Poll::Pending });
+    let idle = poll_fn(|_| if lock(&shared.hub).bridge(0).is_idle() { Poll::Ready(()) } else { Poll::Pending });
     let patience = async {
         Timer::after(GRACE).await;
     };
@@ -120,17 +123,17 @@ async fn serve_host(shared: &Shared, limits: BridgeLimits) {
 }
 
 /// Keeps a connection to the server, and opens another one when it is lost.
-async fn keep_server(shared: &Shared, arguments: &Arguments) {
+async fn keep_server(shared: &Shared, arguments: &Arguments, at: usize, target: &Target) {
     let mut info: Option<&'static ClientInfo<'static>> = None;
     let mut says = true;
     loop {
-        poll_fn(|_| match lock(&shared.bridge).wants_connection() {
+        poll_fn(|_| match lock(&shared.hub).bridge(at).wants_connection() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         })
         .await;
         let info = *info.get_or_insert_with(|| {
-            let host = lock(&shared.bridge).host().cloned();
+            let host = lock(&shared.hub).bridge(at).host().cloned();
             // Once for each process: the host stays the same.
             let info = match host {
                 Some(host) => Box::leak(Box::new(host)).client_info(),
@@ -139,37 +142,36 @@ async fn keep_server(shared: &Shared, arguments: &Arguments) {
             Box::leak(Box::new(arguments.restrict(info)))
         });
         let begun = Instant::now();
-        match target::open(arguments, info).await {
+        match target::open(arguments, target, info).await {
             Ok(transport) => {
                 let events = shared.clone();
                 let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
-                    let mut bridge = lock(&events.bridge);
+                    let mut hub = lock(&events.hub);
+                    let bridge = hub.bridge(at);
                     bridge.event(event, link, events.now());
-                    flush(&mut bridge);
+                    flush(bridge);
                 };
                 let (client, mut driver) = Client::new(transport, handler);
-                *lock(&shared.client) = Some(client.clone());
-                let mut opened = pin!(connect(shared, &client));
+                *lock(&shared.clients[at]) = Some(client.clone());
+                let mut opened = pin!(connect(shared, at, &client));
                 let mut told = false;
                 let over = poll_fn(|cx| {
                     // The outcome of `connect` is also an event, but for a failure.
                     let _ = opened.as_mut().poll(cx);
-                    let bridge = lock(&shared.bridge);
+                    let mut hub = lock(&shared.hub);
+                    let bridge = hub.bridge(at);
                     if bridge.is_open() && !told {
                         told = true;
-                        keep(arguments, &bridge);
-                        eprintln!(
-                            "mcp-bridge: {} is there, after {} ms",
-                            arguments.target,
-                            begun.elapsed().as_millis()
-                        );
+                        eprintln!("mcp-bridge: {} is there, after {} ms", target.label(), begun.elapsed().as_millis());
+                        keep(arguments, &mut hub);
+                        return Poll::Pending;
                     }
                     if bridge.is_up() { Poll::Pending } else { Poll::Ready(()) }
                 });
                 run_beside(&mut driver, over).await;
-                *lock(&shared.client) = None;
+                *lock(&shared.clients[at]) = None;
                 says |= told;
-                says = say_lost(shared, arguments, says);
+                says = say_lost(shared, at, target, says);
                 run_beside(&mut driver, async {
                     let _ = client.close().await;
                 })
@@ -177,8 +179,8 @@ async fn keep_server(shared: &Shared, arguments: &Arguments) {
             }
             Err(why) => {
                 let now = shared.now();
-                shared.act(|bridge, _| bridge.failed(&why, now));
-                says = say_lost(shared, arguments, says);
+                shared.act(at, |bridge, _| bridge.failed(&why, now));
+                says = say_lost(shared, at, target, says);
             }
         }
     }
@@ -192,28 +194,40 @@ const UNKNOWN: ClientInfo<'static> = ClientInfo::new("mcp-bridge", env!("CARGO_P
     .feature(Cap::Roots)
     .roots_changed();
 
-async fn connect(shared: &Shared, client: &Client) {
+async fn connect(shared: &Shared, at: usize, client: &Client) {
     if let Err(error) = client.connect().await {
         let now = shared.now();
         let why = error.to_string();
-        shared.act(|bridge, _| bridge.failed(&why, now));
+        shared.act(at, |bridge, _| bridge.failed(&why, now));
     }
     std::future::pending().await
 }
 
 /// Says once that the server is lost. Returns whether the next loss is said.
-fn say_lost(shared: &Shared, arguments: &Arguments, says: bool) -> bool {
+fn say_lost(shared: &Shared, at: usize, target: &Target, says: bool) -> bool {
     if says {
-        eprintln!("mcp-bridge: {} is not there: {}; trying again", arguments.target, lock(&shared.bridge).why());
+        let (mut hub, label) = (lock(&shared.hub), target.label());
+        eprintln!("mcp-bridge: {label} is not there: {}; trying again", hub.bridge(at).why());
     }
     false
 }
 
-/// Keeps what the server has said, for the next run.
-fn keep(arguments: &Arguments, bridge: &Bridge) {
-    if let (Some(path), Some(said)) = (&arguments.cache, bridge.server())
-        && let Err(error) = std::fs::write(path, said.as_str())
-    {
+/// Keeps what the servers have said, for the next run: that of the only one as it is, of several by their names.
+fn keep(arguments: &Arguments, hub: &mut Hub) {
+    let Some(path) = &arguments.cache else { return };
+    let mut out = LineSink::new(Vec::new());
+    let written = whole(&mut out, MessageHead::Notification, |out| {
+        let mut all = Object::open(out);
+        for (at, target) in arguments.targets.iter().enumerate() {
+            all.raw_if(&target.name, hub.bridge(at).server());
+        }
+        all.close();
+    });
+    let said = match &*arguments.targets {
+        [only] if only.name.is_empty() => hub.bridge(0).server().map(|said| said.as_bytes()),
+        _ => written.ok().map(|()| out.pending()),
+    };
+    if let Some(Err(error)) = said.map(|said| std::fs::write(path, said)) {
         eprintln!("mcp-bridge: {path}: {error}");
     }
 }
@@ -238,7 +252,10 @@ async fn keep_time(shared: &Shared) -> Result<(), String> {
     let mut set = None;
     poll_fn(|cx| {
         loop {
-            let due = lock(&shared.bridge).next_deadline();
+            let due = {
+                let mut hub = lock(&shared.hub);
+                (0..hub.len()).filter_map(|at| hub.bridge(at).next_deadline()).min()
+            };
             if due != set {
                 set = due;
                 let at = due.and_then(|due| shared.started.checked_add(Duration::from_millis(due)));
@@ -249,7 +266,7 @@ async fn keep_time(shared: &Shared) -> Result<(), String> {
             }
             set = None;
             let now = shared.now().max(due.unwrap_or(0));
-            shared.act(|bridge, link| bridge.expire(link, now));
+            (0..shared.clients.len()).for_each(|at| shared.act(at, |bridge, link| bridge.expire(link, now)));
             // The other tasks look at the new state.
             cx.waker().wake_by_ref();
         }
@@ -269,52 +286,40 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let bridge = match arguments.listen {
-        Some(_) => {
-            let keys = RandomState::new();
-            Bridge::for_hosts(arguments.limits, move |round| keys.hash_one(round))
+    let hub = match hub(&arguments) {
+        Ok(hub) => hub,
+        Err(why) => {
+            eprintln!("mcp-bridge: {why}");
+            return ExitCode::from(2);
         }
-        None => Bridge::new(arguments.limits),
     };
-    let mut bridge = bridge.tools(arguments.tools.clone());
-    let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
-    if let Some(said) = said.as_deref().and_then(|said| Raw::parse(said).ok()) {
-        bridge = bridge.known_server(said);
-    }
-    if let Some(path) = &arguments.journal {
-        match journal::open(path) {
-            Ok(journal) => bridge = bridge.journal(journal),
-            Err(error) => {
-                eprintln!("mcp-bridge: {path}: {error}");
-                return ExitCode::from(2);
-            }
+    let clients = arguments.targets.iter().map(|_| Mutex::default()).collect();
+    let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, started: Instant::now() };
+    let hosts = async {
+        match &arguments.listen {
+            Some(address) => return listen::serve_hosts(&shared, &arguments, address).await,
+            None if arguments.is_hub() => listen::serve_line(&shared, &arguments.limits).await,
+            None => serve_host(&shared, arguments.limits).await,
         }
-    }
-    let shared = Shared { bridge: Arc::new(Mutex::new(bridge)), client: Arc::default(), started: Instant::now() };
-    let server = async { keep_server(&shared, &arguments).await };
-    // Messages for hosts that the futures before have left: the server in front takes them.
+        Ok(())
+    };
+    let keep = |(at, target)| Box::pin(keep_server(&shared, &arguments, at, target));
+    let mut servers: Vec<_> = arguments.targets.iter().enumerate().map(keep).collect();
+    let servers = poll_fn(|cx| {
+        for server in &mut servers {
+            let _ = server.as_mut().poll(cx);
+        }
+        Poll::Pending
+    });
+    // Last: what the others have left.
     let rest = poll_fn(|cx| {
-        if lock(&shared.bridge).has_output() {
+        if pass_on(&shared) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     });
-    let hosts = async {
-        match &arguments.listen {
-            Some(address) => listen::serve_hosts(&shared, &arguments, address).await,
-            None => {
-                serve_host(&shared, arguments.limits).await;
-                Ok(())
-            }
-        }
-    };
-    let server = async {
-        server.await;
-        Ok(())
-    };
-    let served = async_io::block_on(hosts.or(server).or(keep_time(&shared)).or(rest));
-    let client = lock(&shared.client).take();
-    drop(client);
+    let served = async_io::block_on(hosts.or(servers).or(keep_time(&shared)).or(rest));
+    shared.clients.iter().for_each(|client| drop(lock(client).take()));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -322,4 +327,42 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Makes the bridges of all servers.
+fn hub(arguments: &Arguments) -> Result<Hub, String> {
+    let fault = |path: &str, error: io::Error| format!("{path}: {error}");
+    let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
+    let said = said.as_deref().and_then(|said| Raw::parse(said).ok());
+    let mut bridges = Vec::new();
+    for target in &arguments.targets {
+        let mut bridge = match arguments.listen.is_some() || arguments.is_hub() {
+            true => {
+                let keys = RandomState::new();
+                Bridge::for_hosts(arguments.limits, move |round| keys.hash_one(round))
+            }
+            false => Bridge::new(arguments.limits),
+        };
+        bridge = bridge.tools(arguments.tools.clone());
+        let name = &*target.name;
+        if let Some(said) = if name.is_empty() { said } else { said.and_then(|said| said.get(name)) } {
+            bridge = bridge.known_server(said);
+        }
+        if let Some(path) = &arguments.journal {
+            bridge = bridge.journal(journal::open(path, name.into()).map_err(|error| fault(path, error))?);
+        }
+        bridges.push((name.to_owned(), bridge));
+    }
+    Hub::new(bridges)
+}
+
+/// Passes on what the hub has for servers. Returns whether there is something for hosts, or more may come.
+fn pass_on(shared: &Shared) -> bool {
+    let mut has_worked = false;
+    while let Some((at, work)) = { lock(&shared.hub).next_work() } {
+        let (now, mut work) = (shared.now(), Some(work));
+        shared.act(at, |bridge, link| work.take().map(|work| work.run(bridge, link, now)));
+        has_worked = true;
+    }
+    lock(&shared.hub).has_output() || has_worked
 }

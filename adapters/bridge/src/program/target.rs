@@ -6,19 +6,23 @@ use mcp_sansio_smol::client::{
     Child, ChildOptions, ClientOptions, Http, HttpOptions, Stderr, StreamTransport, Transport,
 };
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Target};
 
 /// Opens a way to the server. The client connects over it then.
 pub(crate) async fn open(
     arguments: &Arguments,
+    server: &Target,
     info: &'static ClientInfo<'static>,
 ) -> Result<Box<dyn Transport>, String> {
     // The host has the time limits, and cancels.
     let options = ClientOptions::new().no_timeout().message(arguments.limits.message);
-    let target = &*arguments.target;
-    if let Some(program) = &arguments.program {
+    let target = &*server.place;
+    if let Some(program) = &server.program {
         let mut command = std::process::Command::new(target);
-        command.args(program);
+        command.args(program).envs(server.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = &server.folder {
+            command.current_dir(folder);
+        }
         let options = ChildOptions::new().options(options).stderr(Stderr::Inherit);
         return Ok(Child::spawn_with(command, info, options).map_err(|error| error.to_string())?.into());
     }
@@ -48,6 +52,7 @@ pub(crate) async fn open(
         return Ok(over(line, info, &options));
     }
     let http = HttpOptions::new().options(options);
+    let http = server.headers.iter().fold(http, |http, (name, value)| http.header(name, value));
     Ok(Http::with(target, info, http).map_err(|error| error.to_string())?.into())
 }
 

@@ -28,6 +28,7 @@ struct Hosts {
 impl Hosts {
     fn new() -> Hosts {
         let mut rig = Rig::of(OLD, Bridge::for_hosts(BridgeLimits::default(), |round| round ^ SECRET));
+        rig.bridge.open(None);
         rig.up();
         let got = [(); 2].map(|()| LineSink::new(Vec::new()));
         let server = Server::growing(MessageLimits::default());
@@ -64,7 +65,9 @@ impl Hosts {
     /// Writes what the bridge has, and returns what the host has got.
     fn text(&mut self, host: usize) -> String {
         while let Some(output) = self.rig.bridge.next_output() {
-            let (Output::About(request, _) | Output::Ask { request, .. }) = &output else { continue };
+            let (Output::About(Some(request), _) | Output::Ask { request: Some(request), .. }) = &output else {
+                continue;
+            };
             let Some(&(request, of)) = self.of.iter().find(|(token, _)| token == request) else { continue };
             let out = &mut self.got[of];
             let asked = self.server.with_peer(&mut self.peers[of], Scope(of as u32), |server| match output {
@@ -79,7 +82,7 @@ impl Hosts {
                 _ => None,
             });
             if let Some((question, id, scope)) = asked {
-                self.rig.act(|bridge, link, _| bridge.asked(request, question, Some((id, scope)), link));
+                self.rig.act(|bridge, link, _| bridge.asked(Some(request), question, Some((id, scope)), link));
             }
         }
         let out = &mut self.got[host];

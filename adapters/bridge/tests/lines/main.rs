@@ -2,6 +2,7 @@
 
 mod bytes;
 mod hosts;
+mod hub;
 mod limits;
 mod losses;
 mod questions;

@@ -1,0 +1,114 @@
+//! The servers in the files of hosts, such as `mcp.json`.
+
+use std::env;
+
+use mcp_sansio::json::{JsonKind, Raw};
+
+/// The way to a server, as the file of a host has it: a program with its arguments, or a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerEntry {
+    /// `command` and `args`; empty if there is a URL.
+    pub program: Vec<String>,
+    /// `url`, `httpUrl` or `serverUrl`; empty if there is a program.
+    pub url: String,
+    /// `env`
+    pub env: Vec<(String, String)>,
+    /// `headers`; also the variables that Codex names.
+    pub headers: Vec<(String, String)>,
+    /// `cwd`
+    pub folder: Option<String>,
+}
+
+impl ServerEntry {
+    /// Reads an entry. `${NAME}` and `${env:NAME}` become the variable; those that are not set stay as they are. Returns `None` if
+    /// it has neither a program nor a URL.
+    #[must_use]
+    pub fn read(entry: Raw<'_>) -> Option<Self> {
+        let pairs = |key: &str| -> Vec<(String, String)> {
+            let members = entry.get(key).into_iter().flat_map(|pairs| pairs.members());
+            members.filter_map(|(name, value)| Some((name.to_string(), filled(&value.text()?.to_string())))).collect()
+        };
+        let text = |key: &str| Some(filled(&entry.get(key)?.text()?.to_string()));
+        let args = entry.get("args").into_iter().flat_map(|args| args.items());
+        let args = args.filter(|word| word.kind() == JsonKind::String).filter_map(|word| word.text());
+        let args = args.map(|word| filled(&word.to_string()));
+        let mut program: Vec<String> = text("command").into_iter().collect();
+        let url = match program.is_empty() {
+            true => ["httpUrl", "serverUrl", "url"].into_iter().find_map(text)?,
+            false => {
+                program.extend(args);
+                String::new()
+            }
+        };
+        let variable = |name: String| env::var(name).unwrap_or_default();
+        let mut headers = [pairs("headers"), pairs("http_headers")].concat();
+        headers.extend(pairs("env_http_headers").into_iter().map(|(name, value)| (name, variable(value))));
+        let token = text("bearer_token_env_var").map(variable);
+        headers.extend(token.map(|token| ("Authorization".into(), format!("Bearer {token}"))));
+        Some(ServerEntry { program, url, env: pairs("env"), headers, folder: text("cwd") })
+    }
+}
+
+/// Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do.
+fn filled(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, (name, after))) = rest.split_once("${").and_then(|(a, b)| Some((a, b.split_once('}')?))) {
+        out.push_str(before);
+        match env::var(name.strip_prefix("env:").unwrap_or(name)) {
+            Ok(value) => out.push_str(&value),
+            Err(_) => out.extend(["${", name, "}"]),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// Replaces the comments and trailing commas of a file that a person keeps by spaces: JSON is left, and everything keeps its place.
+#[must_use]
+pub fn plain_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // A comma with nothing but space and comments behind it so far.
+    let mut comma = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let len = match c {
+            '"' => string_len(rest),
+            '/' if rest.starts_with("//") => rest.find(['\r', '\n']).unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+            c => c.len_utf8(),
+        };
+        let (part, after) = rest.split_at(len);
+        rest = after;
+        if c == '/' && len > 1 {
+            out.extend(std::iter::repeat_n(' ', len));
+            continue;
+        }
+        match c {
+            '}' | ']' => comma.take().into_iter().for_each(|at| out.replace_range(at..at + 1, " ")),
+            ',' => comma = Some(out.len()),
+            c if c.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// Returns the length of a JSON string at the beginning of a text, with its quotes.
+fn string_len(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| match byte {
+        _ if is_escaped => {
+            is_escaped = false;
+            false
+        }
+        b'\\' => {
+            is_escaped = true;
+            false
+        }
+        byte => byte == b'"',
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
