@@ -12,7 +12,6 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::service::Service;
 use mcp_sansio_blocking::client::{Child, Client, ClientError, Ignore, Transport};
 use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
-use mcp_sansio_extensions::events::deliver;
 
 /// The longest time for any step. None comes near it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -123,6 +122,7 @@ fn streams_beside_each_other() {
 fn a_stream_over_http_is_opened_again() {
     use mcp_sansio_blocking::client::Http;
     use mcp_sansio_blocking::http::HttpServer;
+    use mcp_sansio_extensions::events::deliver;
 
     let mut address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let mut bell = EventFollower::new("bell.rung").poll_floor(1);

@@ -46,8 +46,6 @@ mod child;
 mod direction;
 mod dynamic_tools;
 mod error;
-#[cfg(feature = "client")]
-mod events;
 #[cfg(feature = "schemars")]
 mod flat_schema;
 mod handlers;
@@ -100,7 +98,6 @@ pub use {
         ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog,
         StopSignal, signal_group,
     },
-    events::{FollowerInput, take_follower_input},
-    outcomes::{OutcomeHandler, Outcomes},
+    outcomes::{FollowerInput, OutcomeHandler, Outcomes, take_follower_input},
     tasks::{FollowedTasks, may_pass, take_task_outcome},
 };

@@ -1,5 +1,7 @@
 //! The outcomes that callers wait for: what every driver of a client decides about them, without waiting.
 
+mod events;
+
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -9,7 +11,8 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio_extensions::events::client::StreamNotification;
 
-use crate::events::{FollowerInput, WaitingNotifications};
+pub use events::{FollowerInput, take_follower_input};
+
 use crate::{ClientError, FollowedTasks, OwnedResult, ServerHello, TransportState};
 
 /// The outcome of a request.
@@ -39,7 +42,7 @@ struct Pending {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
     /// The notifications about a stream of events, for whom follows it.
-    notifications: Option<Box<WaitingNotifications>>,
+    notifications: Option<Box<events::WaitingNotifications>>,
 }
 
 impl Outcomes {
