@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22007,
-    "code lines, http": 11937,
-    "code lines, published": 62491,
-    "public functions": 2050,
-    "public types": 452,
-    "feature entries": 48,
-    "cfgs": 500,
-    "tracked files": 2398,
-    "words for users": 25758,
+    "code lines, core": 22019,
+    "code lines, http": 11935,
+    "code lines, published": 64085,
+    "public functions": 2105,
+    "public types": 463,
+    "feature entries": 49,
+    "cfgs": 498,
+    "tracked files": 2421,
+    "words for users": 24674,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
