@@ -1,5 +1,5 @@
 //! The comments of the sources: words that make a reader stop, and first words that hide the subject. CONTRIBUTING.md
-//! ("Taste, in one page") says how to write instead.
+//! ("Taste, in one page") says how to write instead. And the links of the pages, by which each claim has its test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,6 +74,63 @@ fn offences(text: &str) -> Vec<String> {
             }
         }
         begins = comment.is_empty() && !example;
+    }
+    found
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = pages(&root);
+    assert!(pages.len() > 50, "{} pages", pages.len());
+    let mut wrong = Vec::new();
+    for page in pages {
+        let text = prose(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { page.clone() } else { page.with_file_name(path) };
+            let leads = link.starts_with("http")
+                || target.exists()
+                    && (anchor.is_empty() || target.extension().is_none_or(|end| end != "md") || has(&target, anchor));
+            if !leads {
+                wrong.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} links:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Returns whether a page has a heading with this anchor.
+fn has(page: &Path, anchor: &str) -> bool {
+    prose(page).lines().filter_map(|line| line.strip_prefix('#')).any(|heading| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).eq(anchor.chars())
+    })
+}
+
+/// Returns the text of a page without its programs.
+fn prose(page: &Path) -> String {
+    let text = fs::read_to_string(page).expect("a page is text");
+    // Every second piece is a program.
+    text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the pages in a folder and below, without those of others and those that tests serve.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("it is a folder") {
+        let path = entry.expect("it can be read").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
+        if path.is_dir()
+            && !path.is_symlink()
+            && !name.starts_with('.')
+            && !["assets", "node_modules", "target"].contains(&name)
+        {
+            found.extend(pages(&path));
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
     }
     found
 }
