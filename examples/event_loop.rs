@@ -1,4 +1,4 @@
-//! The engine in an event loop of your own: `poll`, non-blocking descriptors, a timer. It uses no adapter and no
+//! The engine in your own event loop: `poll`, non-blocking descriptors, a timer. It uses no adapter and no
 //! runtime, and every buffer has a fixed size. The tool `remind` answers later, at a given time.
 use std::io::{self, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! The way of a message from bytes to reply, in [`Service::dispatch_from`] and [`Service::dispatch_read`].
+//! The path of a message from bytes to reply, in [`Service::dispatch_from`] and [`Service::dispatch_read`].
 //!
 //! A `tools/call` goes through eight steps: parse, admit, check, find, reserve, invoke, write, release. A request is refused
 //! in one of three places, in this order:

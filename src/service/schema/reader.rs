@@ -476,7 +476,7 @@ fn unknown(out: &mut Writer<'_>, what: &str, found: Text<'_>, expected: &str) {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Reads the arguments into a type that derives [`Arguments`]: without serde and a heap, within all limits of its
+    /// Reads the arguments into a type that derives [`Arguments`]: without serde or a heap, within all limits of its
     /// schema. Text is borrowed from the message, or from the scratch of the server if it has escapes and the type is
     /// `&str`. Call it once: it uses up the scratch.
     ///
