@@ -143,7 +143,7 @@ pub struct EventError {
 }
 
 impl EventError {
-    pub(crate) fn of(error: Option<Raw<'_>>) -> Self {
+    pub(super) fn of(error: Option<Raw<'_>>) -> Self {
         let member = |name| error.and_then(|error| error.get(name));
         EventError {
             code: member("code").and_then(|code| code.i64()).and_then(|code| code.try_into().ok()).unwrap_or(0),
@@ -171,7 +171,7 @@ pub struct Occurrence {
 }
 
 impl Occurrence {
-    fn of(raw: Raw<'_>) -> Option<Self> {
+    pub(super) fn of(raw: Raw<'_>) -> Option<Self> {
         let text = |name| Some(raw.get(name)?.text()?.to_string());
         let data = raw.get("data").filter(|data| data.kind() == JsonKind::Object)?;
         let (event_id, name, timestamp) = (text("eventId")?, text("name")?, text("timestamp")?);
@@ -182,7 +182,7 @@ impl Occurrence {
 /// Follows one subscription: an event type with arguments.
 #[derive(Debug)]
 pub struct EventFollower {
-    name: String,
+    pub(super) name: String,
     arguments: Option<OwnedRaw>,
     max_age: Option<Millis>,
     floor: Millis,
@@ -202,7 +202,7 @@ pub struct EventFollower {
     params: Vec<u8>,
     known: VecDeque<String>,
     /// With the cursor that counts once the event is taken, if it moves.
-    events: VecDeque<(FollowedEvent, Option<Option<String>>)>,
+    pub(super) events: VecDeque<(FollowedEvent, Option<Option<String>>)>,
 }
 
 impl EventFollower {
@@ -322,15 +322,8 @@ impl EventFollower {
         }
         let params = written(|out| {
             let mut params = Object::open(out);
-            params.text("name", &self.name);
-            params.raw_if("arguments", self.arguments.as_ref().map(OwnedRaw::raw));
-            match &self.next_cursor {
-                Some(cursor) => params.text("cursor", cursor),
-                None => params.fixed("cursor", "null"),
-            }
-            if let Some(age) = self.max_age {
-                params.number("maxAgeMs", age);
-            }
+            self.write_subscription(&mut params);
+            self.write_position(&mut params);
             params.close()
         });
         // Memory for any JSON is there.
@@ -409,15 +402,37 @@ impl EventFollower {
         Ok(())
     }
 
+    /// Writes the event type and the arguments.
+    pub(super) fn write_subscription(&self, params: &mut Object<'_, '_>) {
+        params.text("name", &self.name);
+        params.raw_if("arguments", self.arguments.as_ref().map(OwnedRaw::raw));
+    }
+
+    /// Writes where it goes on.
+    pub(super) fn write_position(&self, params: &mut Object<'_, '_>) {
+        match &self.next_cursor {
+            Some(cursor) => params.text("cursor", cursor),
+            None => params.fixed("cursor", "null"),
+        }
+        if let Some(age) = self.max_age {
+            params.number("maxAgeMs", age);
+        }
+    }
+
+    /// Forgets an occurrence that the program could not keep: it is no duplicate when it comes again.
+    pub fn forget(&mut self, event_id: &str) {
+        self.known.retain(|known| known != event_id);
+    }
+
     /// Notes a gap if there is one. Without cursors there is no position that could have been passed over.
-    fn gap(&mut self, message: Raw<'_>) {
+    pub(super) fn gap(&mut self, message: Raw<'_>) {
         let is_truncated = message.get("truncated").and_then(|truncated| truncated.bool()) == Some(true);
         if is_truncated && cursor_of(message).is_some() {
             self.events.push_back((FollowedEvent::Gap, None));
         }
     }
 
-    fn occurred(&mut self, occurrence: Raw<'_>) {
+    pub(super) fn occurred(&mut self, occurrence: Raw<'_>) {
         let Some(occurrence) = Occurrence::of(occurrence) else { return };
         if self.known.contains(&occurrence.event_id) {
             return;
@@ -430,7 +445,7 @@ impl EventFollower {
     }
 
     /// Moves the cursor, once the events so far are taken.
-    fn moved(&mut self, cursor: Option<String>) {
+    pub(super) fn moved(&mut self, cursor: Option<String>) {
         match self.events.back_mut() {
             Some((_, moved)) => *moved = Some(cursor.clone()),
             None => self.cursor = cursor.clone(),
@@ -475,6 +490,6 @@ impl EventFollower {
 }
 
 /// Returns `cursor`. An absent one is as `null`.
-fn cursor_of(message: Raw<'_>) -> Option<String> {
+pub(super) fn cursor_of(message: Raw<'_>) -> Option<String> {
     Some(message.get("cursor")?.text()?.to_string())
 }

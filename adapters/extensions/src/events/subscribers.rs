@@ -91,7 +91,7 @@ impl<'m, T: Place> Subscribers<'m, T> {
     }
 }
 
-/// The place of a lease: a subscription of a client that polls. Lend the [`Events`] as many as there may be.
+/// The place of a lease: a subscription of a client that polls. Lend the [`Events`](crate::events::Events) as many as there may be.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseSlot {
     pub(crate) event: u32,
