@@ -5,6 +5,7 @@ use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_extensions::events::client::{EventFollower, EventStep, FollowedEvent, StreamNotification};
+use mcp_sansio_extensions::events::webhook::{WebhookDelivery, WebhookFollower, WebhookSecret, receive};
 use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
 use serde_json::{Value, json};
 
@@ -88,7 +89,7 @@ fn take_all(follower: &mut EventFollower) {
     }
 }
 
-/// Gives a client these bytes as the result of a poll, and as all notifications of a stream.
+/// Gives a client these bytes as the result of a poll, as all notifications of a stream, and as the body of a webhook.
 pub(crate) fn client(data: &[u8]) -> Option<()> {
     let result = Raw::parse(data).ok()?;
     let mut follower = EventFollower::new("a").poll_only().cursor_from(Some("before".into())).poll_floor(FLOOR);
@@ -120,5 +121,17 @@ pub(crate) fn client(data: &[u8]) -> Option<()> {
     }
     take_all(&mut follower);
     let EventStep::Send(_) = follower.next(3_600_000) else { panic!("it waits for longer than an hour") };
+    let secret = WebhookSecret::new(&[7; 32]).expect("24 to 64 bytes");
+    let mut hooks = [WebhookFollower::new(EventFollower::new("a"), "https://example.com", secret)];
+    let id = result.get("eventId").and_then(|id| id.text()).map_or("id".into(), |id| id.to_string());
+    for _ in 0..3 {
+        let signature = secret.sign(&id, 1, data);
+        let delivery = WebhookDelivery { headers: [&id, "1", &signature], subscription: "s", body: data };
+        let answer = receive(&mut hooks, &delivery, 1_000).0;
+        assert!([200, 204, 400, 410, 413, 503].contains(&answer.status), "{answer:?}");
+        let _ = hooks[0].subscribed(result, 0);
+        let _ = hooks[0].subscribed(Raw::constant(r#"{"id":"s","refreshBefore":null}"#), 0);
+    }
+    take_all(hooks[0].follower());
     Some(())
 }
