@@ -101,6 +101,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod around;
 mod balance;
 #[cfg(feature = "client")]
 pub mod client;

@@ -138,7 +138,7 @@ impl Mark {
 /// A sink with framing: whole messages, one after the other.
 ///
 /// The engine calls `begin`, any number of `put`, then `end`. It calls `roll_back` only after [`FullError`], or where a
-/// [layer](crate::service::Layer) drops a notification, and only with a mark of the current message. A sink that never returns
+/// [layer](crate::service::Layer) refuses a message, and only with a mark of the current message. A sink that never returns
 /// `FullError`, of a service without layers, never gets that call.
 ///
 /// A reply larger than the sink goes through it in windows. During that time the sink is *held*: `begin`

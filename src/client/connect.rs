@@ -6,7 +6,7 @@ use super::pending::{after, until};
 use super::request::write_request;
 use super::request_meta::MetaParts;
 use super::responses::is_complete;
-use super::timeouts::{CANCELLED, write_timed_out};
+use super::timeouts::write_timed_out;
 use super::{
     Client, ClientEvent, ErrorObject, PendingId, ProtocolViolation, RequestError, SendError, TransportError, Turn,
 };
@@ -209,8 +209,7 @@ impl Client<'_> {
                 phase => {
                     // The protocol forbids to cancel `initialize`.
                     if phase == Phase::Discovering {
-                        write_timed_out(self.opening.wire, out)?;
-                        self.show_sent(CANCELLED);
+                        self.tell(out, |out| write_timed_out(self.opening.wire, out))?;
                     }
                     return Ok(self.unconnected(RequestError::Lost(TransportError::TimedOut)));
                 }
@@ -399,8 +398,7 @@ impl Client<'_> {
         let Some(revision) = spoken.find(|revision| version.eq_str(revision.date())) else {
             return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
-        write_notification(out, MessageHead::Initialized, "notifications/initialized", None)?;
-        self.show_sent("notifications/initialized");
+        self.tell(out, |out| write_notification(out, MessageHead::Initialized, "notifications/initialized", None))?;
         Ok(Some(self.connected("InitializeResult", revision, result, result.get("serverInfo"))))
     }
 
@@ -501,8 +499,8 @@ impl Client<'_> {
             return Err(SendError::NotOffered);
         }
         if !revision.is_modern() {
-            write_notification(out, MessageHead::Notification, "notifications/roots/list_changed", None)?;
-            self.show_sent("notifications/roots/list_changed");
+            const CHANGED: &str = "notifications/roots/list_changed";
+            self.tell(out, |out| write_notification(out, MessageHead::Notification, CHANGED, None))?;
         }
         Ok(())
     }

@@ -3,23 +3,28 @@
 //! A client without layers is linked without this code: [`ClientInfo::layers`](super::ClientInfo::layers) sets the pointer to it.
 
 use super::request::Request;
-use super::{Client, ClientEvent, ErrorObject, PendingId, RequestError, SendError, TransportError};
+use super::result::ClientResult;
+use super::{
+    Client, ClientEvent, ErrorObject, PendingId, RequestError, SendError, ServerRequest, ServerRequestId,
+    TransportError, Turn,
+};
+use crate::around::{AroundOut, Passage, Passing};
 use crate::error::RpcError;
 use crate::json::{Raw, Text, write::is_plain};
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::rpc::Envelope;
-use crate::sink::{Out, Writer};
+use crate::sink::{FullError, MessageHead, Out, Sink, Writer};
 use crate::time::Millis;
 use crate::trace_context::TraceContext;
 
 /// A layer around a client, for [`ClientInfo::layers`](super::ClientInfo::layers): a journal, a switch, a substitute for tests.
 /// It may read a request, refuse it, answer it or replace it, read or replace its outcome, read or drop a notification of the
-/// server, and see those of the client.
+/// server, and read, replace or drop one of the client.
 ///
 /// A request goes through the layers before it is written, once, however often it is sent again; its outcome goes back through
 /// them before the application gets it. The requests of the client itself are among them: `server/discover`, `initialize`, and
-/// a `subscriptions/listen` for each subscription, in all revisions. The requests of the server are not.
+/// a `subscriptions/listen` for each subscription, in all revisions. So do the requests of the server, and their answers.
 ///
 /// ```
 /// use mcp_sansio::client::{ClientInfo, Layer, LayerRequest};
@@ -72,10 +77,44 @@ pub trait Layer: Sync {
         true
     }
 
-    /// Gets the method of a notification that the client has written: `notifications/initialized`, `notifications/cancelled`,
-    /// `notifications/roots/list_changed`. Over HTTP in 2026-07-28 the end of an exchange stands for it.
-    fn sends(&self, method: &str, now: Millis) {
-        let _ = (method, now);
+    /// Gets a request of the server, but `ping`, before the application; from 2026-07-28 on each of the `inputRequests` of a result.
+    /// An error refuses it, and with it all that came in the same message, as [`Client::refuse`](super::Client::refuse) does.
+    /// [`answered`](Layer::answered) gets it, and may answer in place of the application. Comes again if the sink was full.
+    ///
+    /// # Errors
+    /// What refuses the request.
+    fn question(&self, question: &ServerRequest<'_>, now: Millis) -> Result<(), RpcError<'static>> {
+        let _ = (question, now);
+        Ok(())
+    }
+
+    /// Gets the answer to a request of the server, before it is sent or kept, and may replace it. Comes again if the sink was full.
+    fn answered<'a>(
+        &self,
+        question: ServerRequestId,
+        answer: &mut Result<ClientResult<'a>, RpcError<'a>>,
+        now: Millis,
+    ) {
+        let _ = (question, answer, now);
+    }
+
+    /// Gets a piece of the `params` of a notification of the client, while it is written, as
+    /// [`writes`](crate::service::Layer::writes) of a server's layer does.
+    ///
+    /// # Errors
+    /// That of `out`: there is no room.
+    fn writes(&self, method: &str, piece: &[u8], out: &mut dyn Sink) -> Result<(), FullError> {
+        let _ = method;
+        out.put(piece)
+    }
+
+    /// Hears that a notification of the client is whole: `notifications/initialized`, `notifications/cancelled`,
+    /// `notifications/roots/list_changed`, and those of [`notify`](super::Client::notify). It may put more into `out`, the whole
+    /// `params` too. If it returns `false`, the notification is taken back. Over HTTP in 2026-07-28 the end of an exchange stands for
+    /// `notifications/cancelled`.
+    fn sends(&self, method: &str, now: Millis, out: &mut dyn Sink) -> bool {
+        let _ = (method, now, out);
+        true
     }
 }
 
@@ -166,7 +205,20 @@ pub(crate) trait Around: Sync {
 
     fn notification(&self, method: Text<'_>, params: Option<Raw<'_>>, now: Millis) -> bool;
 
-    fn sends(&self, method: &str, now: Millis);
+    /// Takes a message of the server, see [`Client::receive_on`].
+    fn receive<'a>(
+        &self,
+        client: &mut Client<'_>,
+        exchange: Option<u64>,
+        message: &'a [u8],
+        out: &mut dyn Out,
+    ) -> Turn<'a>;
+
+    /// Passes the answer to a request of the server through the layers.
+    fn answered<'a>(&self, question: ServerRequestId, answer: &mut Result<ClientResult<'a>, RpcError<'a>>, now: Millis);
+
+    /// Runs a function that writes a notification.
+    fn watch(&self, now: Millis, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out));
 }
 
 // As a supertrait, `Debug` would have to be there for the layers of all programs.
@@ -232,10 +284,78 @@ impl<const N: usize> Around for [&dyn Layer; N] {
         self.iter().all(|layer| layer.notification(method, params, now))
     }
 
-    fn sends(&self, method: &str, now: Millis) {
-        for layer in self {
-            layer.sends(method, now);
+    fn receive<'a>(
+        &self,
+        client: &mut Client<'_>,
+        exchange: Option<u64>,
+        message: &'a [u8],
+        out: &mut dyn Out,
+    ) -> Turn<'a> {
+        let asked = match client.receive_now(exchange, message, out)? {
+            Some(ClientEvent::Asked(asked)) => asked,
+            event => return Ok(event),
+        };
+        let now = client.now;
+        let refused = |question| self.iter().try_for_each(|layer| layer.question(&question, now)).err();
+        let Some(refusal) = asked.questions().find_map(refused) else { return Ok(Some(ClientEvent::Asked(asked))) };
+        for question in asked.questions() {
+            match (client.refuse(question.id, &refusal, out), asked.token) {
+                (Err(full @ (SendError::FullNow | SendError::FullNever)), _) => {
+                    client.drop_held(asked.owner);
+                    return Err(if full == SendError::FullNow { FullError::Now } else { FullError::Never });
+                }
+                (Err(SendError::NoRoom), Some(token)) => client.lose(token.0, TransportError::NoRoom),
+                _ => {}
+            }
         }
+        Ok(None)
+    }
+
+    fn answered<'a>(
+        &self,
+        question: ServerRequestId,
+        answer: &mut Result<ClientResult<'a>, RpcError<'a>>,
+        now: Millis,
+    ) {
+        for layer in self.iter().rev() {
+            layer.answered(question, answer, now);
+        }
+    }
+
+    fn watch(&self, now: Millis, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out)) {
+        run(&mut AroundOut::new(out, Watch { layers: self, now }));
+    }
+}
+
+/// The layers around the notifications of a client.
+struct Watch<'o> {
+    layers: &'o [&'o dyn Layer],
+    now: Millis,
+}
+
+impl<'o> Passage for Watch<'o> {
+    type Layer = dyn Layer + 'o;
+
+    fn layers(&self) -> &[&Self::Layer] {
+        self.layers
+    }
+
+    fn begins(&self, head: Option<MessageHead<'_>>) -> bool {
+        matches!(head, Some(MessageHead::Notification | MessageHead::Initialized))
+    }
+
+    fn writes(
+        &self,
+        layer: &Self::Layer,
+        passing: &Passing,
+        piece: &[u8],
+        out: &mut dyn Sink,
+    ) -> Result<(), FullError> {
+        layer.writes(passing.method(), piece, out)
+    }
+
+    fn sends(&self, layer: &Self::Layer, passing: &Passing, out: &mut dyn Sink) -> bool {
+        layer.sends(passing.method(), self.now, out)
     }
 }
 
@@ -277,11 +397,16 @@ impl Client<'_> {
         }
     }
 
-    /// Shows the layers a notification that was written.
+    /// Writes a notification, with the layers around it if there are any.
     #[inline]
-    pub(crate) fn show_sent(&self, method: &str) {
-        if let Some(around) = self.info.around {
-            around.sends(method, self.now);
-        }
+    pub(crate) fn tell(
+        &self,
+        out: &mut dyn Out,
+        write: impl FnOnce(&mut dyn Out) -> Result<(), FullError>,
+    ) -> Result<(), FullError> {
+        let Some(around) = self.info.around else { return write(out) };
+        let (mut write, mut done) = (Some(write), Ok(()));
+        around.watch(self.now, out, &mut |out| done = write.take().map_or(Ok(()), |write| write(out)));
+        done
     }
 }

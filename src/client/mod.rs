@@ -534,9 +534,7 @@ impl<'m> Client<'m> {
     /// has no room.
     pub fn notify(&mut self, method: &str, params: Option<Raw<'_>>, out: &mut dyn Out) -> Result<(), SendError> {
         self.revision().ok_or(SendError::NotConnected)?;
-        write_notification(out, MessageHead::Notification, method, params)?;
-        self.show_sent(method);
-        Ok(())
+        Ok(self.tell(out, |out| write_notification(out, MessageHead::Notification, method, params))?)
     }
 
     /// Sets the least severe level of log messages that the server sends
@@ -573,6 +571,19 @@ impl<'m> Client<'m> {
     /// # Errors
     /// As [`receive`](Client::receive).
     pub fn receive_on<'a>(
+        &mut self,
+        exchange: Option<u64>,
+        message: &'a [u8],
+        out: &mut dyn Out,
+    ) -> Result<Option<ClientEvent<'a>>, FullError> {
+        match self.info.around {
+            Some(around) => around.receive(self, exchange, message, out),
+            None => self.receive_now(exchange, message, out),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn receive_now<'a>(
         &mut self,
         exchange: Option<u64>,
         message: &'a [u8],
@@ -638,12 +649,9 @@ impl<'m> Client<'m> {
                     Ok(None)
                 }
                 PendingState::Subscription(SubscriptionState::Resting) if due => self.reopen(token, out),
-                _ if due => id.map_or(Ok(()), |id| timeouts::write_timed_out(id, out)).map(|()| {
-                    if id.is_some() {
-                        self.show_sent(timeouts::CANCELLED);
-                    }
-                    self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))
-                }),
+                _ if due => id
+                    .map_or(Ok(()), |id| self.tell(out, |out| timeouts::write_timed_out(id, out)))
+                    .map(|()| self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))),
                 // A request that has ended is reported even while nothing can be sent.
                 _ if full || !self.opening.is_ready() => Ok(None),
                 PendingState::Retry => self.send_again(token, out).map(|()| None),

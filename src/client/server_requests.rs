@@ -92,15 +92,24 @@ impl ServerRequestKind {
         }
     }
 
+    /// Returns the `method`.
+    #[must_use]
+    pub const fn method(self) -> &'static str {
+        match self {
+            ServerRequestKind::Form | ServerRequestKind::UrlElicitation => "elicitation/create",
+            ServerRequestKind::Sampling => "sampling/createMessage",
+            ServerRequestKind::Roots => "roots/list",
+            ServerRequestKind::GetTask => "tasks/get",
+            ServerRequestKind::GetTaskPayload => "tasks/result",
+            ServerRequestKind::ListTasks => "tasks/list",
+            ServerRequestKind::CancelTask => "tasks/cancel",
+        }
+    }
+
     /// Returns the kind of a request about the tasks of the client.
     fn about_tasks(method: &Text<'_>) -> Option<Self> {
-        match () {
-            () if method.eq_str("tasks/get") => Some(ServerRequestKind::GetTask),
-            () if method.eq_str("tasks/result") => Some(ServerRequestKind::GetTaskPayload),
-            () if method.eq_str("tasks/list") => Some(ServerRequestKind::ListTasks),
-            () if method.eq_str("tasks/cancel") => Some(ServerRequestKind::CancelTask),
-            () => None,
-        }
+        use ServerRequestKind::{CancelTask, GetTask, GetTaskPayload, ListTasks};
+        [GetTask, GetTaskPayload, ListTasks, CancelTask].into_iter().find(|kind| method.eq_str(kind.method()))
     }
 
     const fn is_about_tasks(self) -> bool {
@@ -415,6 +424,31 @@ impl Client<'_> {
         reply: &ClientResult<'_>,
         out: &mut dyn Out,
     ) -> Result<(), SendError> {
+        self.answer(question, Ok(*reply), out)
+    }
+
+    /// Passes an answer through the layers, then sends or keeps it.
+    fn answer<'a>(
+        &mut self,
+        question: ServerRequestId,
+        mut answer: Result<ClientResult<'a>, RpcError<'a>>,
+        out: &mut dyn Out,
+    ) -> Result<(), SendError> {
+        if let Some(around) = self.info.around.filter(|_| self.is_asked(question)) {
+            around.answered(question, &mut answer, self.now);
+        }
+        match answer {
+            Ok(reply) => self.reply_now(question, &reply, out),
+            Err(refusal) => self.refuse_now(question, &refusal, out),
+        }
+    }
+
+    fn reply_now(
+        &mut self,
+        question: ServerRequestId,
+        reply: &ClientResult<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), SendError> {
         if let Some(token) = self.asking(question) {
             return self.keep_answer(token, question, reply);
         }
@@ -451,6 +485,15 @@ impl Client<'_> {
         refusal: &RpcError<'_>,
         out: &mut dyn Out,
     ) -> Result<(), SendError> {
+        self.answer(question, Err(*refusal), out)
+    }
+
+    fn refuse_now(
+        &mut self,
+        question: ServerRequestId,
+        refusal: &RpcError<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), SendError> {
         if let Some(token) = self.asking(question) {
             return match question.kind {
                 ServerRequestKind::Form | ServerRequestKind::UrlElicitation => {
@@ -472,6 +515,11 @@ impl Client<'_> {
     fn asking(&self, question: ServerRequestId) -> Option<u32> {
         let mut pending = self.pending.iter();
         pending.find(|pending| pending.awaits_input(question.owner, question.index)).map(|pending| pending.token)
+    }
+
+    /// Returns whether a request of the server has no answer yet.
+    fn is_asked(&self, question: ServerRequestId) -> bool {
+        self.asking(question).is_some() || self.question_id(question).is_some()
     }
 
     /// Returns the JSON-RPC id of a request of the server.

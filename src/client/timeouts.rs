@@ -21,8 +21,7 @@ impl Client<'_> {
         }
         if !self.close_subscription(token.0) {
             if let Some(id) = self.pending(token.0).and_then(PendingRequest::id) {
-                write_cancelled(id, reason, out)?;
-                self.show_sent(CANCELLED);
+                self.tell(out, |out| write_cancelled(id, reason, out))?;
             }
             self.close(token.0);
         }
@@ -61,8 +60,6 @@ impl Client<'_> {
     }
 }
 
-pub(crate) const CANCELLED: &str = "notifications/cancelled";
-
 /// Writes `notifications/cancelled` for a request whose time is over.
 pub(crate) fn write_timed_out(id: u32, out: &mut dyn Out) -> Result<(), FullError> {
     match write_cancelled(id, Some("timed out"), out) {
@@ -75,7 +72,7 @@ pub(crate) fn write_timed_out(id: u32, out: &mut dyn Out) -> Result<(), FullErro
 /// Writes `notifications/cancelled`.
 fn write_cancelled(id: u32, reason: Option<&str>, out: &mut dyn Out) -> Result<(), FullError> {
     whole(out, MessageHead::Notification, |out| {
-        begin_notification(out, CANCELLED, ",\"params\":");
+        begin_notification(out, "notifications/cancelled", ",\"params\":");
         let mut params = Object::open(out);
         params.key("requestId").unsigned(id.into());
         params.text_if("reason", reason);

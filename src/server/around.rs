@@ -2,16 +2,22 @@
 
 use super::id::{RequestToken, Scope, ServerId};
 use crate::json::object::Object;
-use crate::sink::Out;
+use crate::sink::{MessageHead, Out};
 use crate::time::Millis;
 
-/// A notification that a server sends, for [`Layer::sends`](crate::service::Layer::sends).
+/// A message that a server sends, for [`Layer::writes`](crate::service::Layer::writes) and
+/// [`Layer::sends`](crate::service::Layer::sends).
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub struct SentNotification<'a> {
-    /// The `method`; its first 64 bytes.
+pub struct SentMessage<'a> {
+    /// Its kind: [`Notification`](MessageHead::Notification), [`Result`](MessageHead::Result),
+    /// [`ToolError`](MessageHead::ToolError) or [`Error`](MessageHead::Error).
+    pub head: MessageHead<'a>,
+    /// The `method` of a notification.
     pub method: &'a str,
+    /// The request that it answers; `None` for a notification.
+    pub token: Option<RequestToken>,
     /// The server, see [`RequestContext::server`](crate::service::RequestContext::server).
     pub server: ServerId,
     /// The session, see [`RequestContext::scope`](crate::service::RequestContext::scope).
@@ -50,7 +56,7 @@ impl<'r, 'o, 'w> ResultMeta<'r, 'o, 'w> {
 /// The layers of a service. A program without layers is linked without their code.
 pub(crate) trait Around: Sync {
     /// Runs a function that writes notifications. `from` has all of them but their method.
-    fn watch(&self, from: SentNotification<'_>, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out));
+    fn watch(&self, from: SentMessage<'_>, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out));
 
     /// Adds members to the `_meta` of the result of a request.
     fn add_meta(&self, token: RequestToken, meta: &mut ResultMeta<'_, '_, '_>);
@@ -66,7 +72,7 @@ impl core::fmt::Debug for dyn Around + '_ {
 /// Runs a function that writes notifications, with the layers around it if there are any.
 pub(crate) fn watched<T>(
     around: Option<&dyn Around>,
-    from: SentNotification<'_>,
+    from: SentMessage<'_>,
     out: &mut dyn Out,
     run: impl FnOnce(&mut dyn Out) -> T,
 ) -> Option<T> {

@@ -53,14 +53,14 @@ pub(crate) use crate::error::respond as respond_failure;
 pub use crate::error::{RpcError, write_error};
 pub use crate::time::Millis;
 
-use self::around::SentNotification;
+use self::around::SentMessage;
 use self::subscriptions::{NewsWriter, Quota, RecordChange, SubscriptionVtable, WRITE_ALL, WRITE_LISTS};
 use crate::json::{ParseError, Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{Method, code};
 use crate::revision::Revision;
 use crate::rpc::{Envelope, MessageShape, fault_code};
-use crate::sink::{FullError, Out};
+use crate::sink::{FullError, MessageHead, Out};
 
 /// The least size of a sink, in bytes, with which every automatic answer fits: 256, with the feature `alloc` 384. The end of a
 /// `subscriptions/listen` names an id of the largest size twice.
@@ -498,8 +498,9 @@ impl Server<'_> {
     }
 
     /// Returns a notification to the client of now, without its method.
-    pub(crate) const fn sends(&self) -> SentNotification<'static> {
-        SentNotification { method: "", server: self.id(), scope: self.scope, now: self.now }
+    pub(crate) const fn sends(&self) -> SentMessage<'static> {
+        let head = MessageHead::Notification;
+        SentMessage { head, method: "", token: None, server: self.id(), scope: self.scope, now: self.now }
     }
 
     /// Sets the scopes that the user behind the next messages has granted, one bit each in an order of the application's, for

@@ -9,28 +9,27 @@ use super::context::{Extra, HandlerError, HandlerFailure, HandlerRun, Receipt, R
 use super::linked::HandlerInput;
 use super::router::{Dispatched, Hooks, NotificationContext};
 use super::scratch::Layout;
-use super::{Caller, MessageSource, ResultMeta, SentNotification, Service, ToolAnnotations};
+use super::{Caller, MessageSource, ResultMeta, SentMessage, Service, ToolAnnotations};
+use crate::around::{AroundOut, Passage, Passing};
 use crate::content::TextValue;
 use crate::json::{Raw, Text};
-use crate::memory::FixedText;
 use crate::protocol::Method;
-use crate::rpc::{MessageShape, head};
+use crate::rpc::MessageShape;
 use crate::server::around::{Around, watched};
 use crate::server::{
     IncomingRequest, MIN_ROOM, Millis, NotifyStatus, Progress, RequestToken, RpcError, Scope, Server, ServerOptions,
 };
-use crate::sink::{FullError, Mark, MessageHead, Out, Sink};
+use crate::sink::{FullError, MessageHead, Out, Sink};
 
-/// A layer around a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request, refuse it, answer it,
-/// replace its `params`, see its outcome and add to the `_meta` of its result; read or drop a notification of the client, and see
-/// or drop one of the server.
+/// A layer around a service, for [`Service::layers`]: a journal, a limit, a switch. It may read a request, refuse it, answer it or
+/// replace its `params`; read, replace or refuse its outcome, and add to the `_meta` of its result; read or drop a notification of
+/// the client; read, replace or drop one of the server.
 ///
 /// A request goes through the layers when the server has admitted it, also one that the server answers itself (`initialize`,
 /// `server/discover`, `ping`, `logging/setLevel`, subscriptions): it takes a slot for so long. One that is refused before, for
 /// its revision or its `_meta`, no layer gets.
 ///
-/// Results go out while they are written; nothing gathers them. So a layer gets the kind of an outcome, not its bytes. It
-/// replaces the result of a request only by answering the request itself.
+/// Messages go out while they are written; nothing gathers them. So a layer [gets them in pieces](Layer::writes).
 ///
 /// ```
 /// use mcp_sansio::server::RpcError;
@@ -93,19 +92,37 @@ pub trait Layer<S>: Sync {
     /// Adds members to the `_meta` of the result of a request. Use names with a prefix of your own: a handler may have set
     /// others. A handler may be running, so the state is not at hand. It may be called again for the same result.
     ///
-    /// Not called for results that the server writes itself, nor for those that go out in windows, larger than the sink. The room
-    /// that is kept for a reply ([`Tool::reserve`](super::Tool::reserve)) has to do for these members too.
+    /// Not called for results that the server writes itself, which [`sends`](Layer::sends) may replace, nor for those that go out in
+    /// windows, larger than the sink. The room that is kept for a reply ([`Tool::reserve`](super::Tool::reserve)) has to do for
+    /// these members too.
     fn result_meta(&self, token: RequestToken, meta: &mut ResultMeta<'_, '_, '_>) {
         let _ = (token, meta);
     }
 
-    /// Gets a notification that the server sends, after it was written. If it returns `false`, it is taken back. A handler may be
-    /// running, so the state is not at hand. One that is taken back after all, because a reply needs its room, was seen too.
+    /// Gets a piece of a message that the server sends, while it is written: of the `params` of a notification, or of the `result` or
+    /// the `error` that answers a request which [`request`](Layer::request) has got. It puts into `out` what goes on; default: all.
+    /// The pieces of a message are its JSON, cut anywhere, after a first one that is empty. A message that does not fit ends without
+    /// a word, and may come again.
     ///
-    /// Not called for those that the program sends by [`Server::progress`] and [`Server::elicitation_complete`], which know no
-    /// service: [`Service::progress`] does.
-    fn sends(&self, notification: &SentNotification<'_>) -> bool {
-        let _ = notification;
+    /// Not called for answers that go out in windows, nor for notifications by [`Server::progress`], [`Server::notify`] and
+    /// [`Server::elicitation_complete`], which know no service: [`Service::progress`] does.
+    ///
+    /// # Errors
+    /// That of `out`: there is no room.
+    fn writes(&self, message: &SentMessage<'_>, piece: &[u8], out: &mut dyn Sink) -> Result<(), FullError> {
+        let _ = message;
+        out.put(piece)
+    }
+
+    /// Hears that a message is whole whose pieces [`writes`](Layer::writes) has got. A layer that has kept them puts into `out` what
+    /// goes out in their place; `out` keeps room for the end of the message alone. If it returns `false`, a notification is taken
+    /// back, and an answer becomes error -32603, as do those that do not fit any more. A handler may be running, so the state is not
+    /// at hand. A notification that is taken back after all, because a reply needs its room, was seen too.
+    ///
+    /// A sink that writes through, such as that of blocking stdio, cannot take back a long answer that has gone on: a layer that may
+    /// refuse one keeps its pieces.
+    fn sends(&self, message: &SentMessage<'_>, out: &mut dyn Sink) -> bool {
+        let _ = (message, out);
         true
     }
 }
@@ -206,8 +223,9 @@ impl<S> Hooks<S> {
             service.dispatch_layered(origin, state, request, server, out)
         },
         watch: Some(|service, state, token, server, out, run| {
-            let kind = Cell::new(None);
-            run(state, server, &mut Watch::new(out, service.layers, server.sends(), Some(&kind)));
+            let (kind, answered) = (Cell::new(None), Cell::new(Some(token)));
+            let watch = Watch { layers: service.layers, from: server.sends(), reply: Some((&kind, &answered)) };
+            run(state, server, &mut AroundOut::new(out, watch));
             if let Some(outcome) = kind.get() {
                 service.leave_layers(state, token, outcome, server.now);
             }
@@ -217,8 +235,8 @@ impl<S> Hooks<S> {
 }
 
 impl<S: 'static, const N: usize> Around for [&dyn Layer<S>; N] {
-    fn watch(&self, from: SentNotification<'_>, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out)) {
-        run(&mut Watch::new(out, self, from, None));
+    fn watch(&self, from: SentMessage<'_>, out: &mut dyn Out, run: &mut dyn FnMut(&mut dyn Out)) {
+        run(&mut AroundOut::new(out, Watch { layers: self, from, reply: None }));
     }
 
     fn add_meta(&self, token: RequestToken, meta: &mut ResultMeta<'_, '_, '_>) {
@@ -246,12 +264,13 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> HandlerRun {
         let slot = server.slot(token).filter(|slot| slot.method == Method::ToolsCall);
-        let (Err(HandlerFailure::ToolError(error)), Some(_), Some(slot)) = (ran.outcome, self.layers_meta(), slot)
+        let (Err(HandlerFailure::ToolError(error)), meta @ Some(_), Some(slot)) =
+            (ran.outcome, self.layers_meta(), slot)
         else {
             return ran;
         };
         let words = error.words.map(TextValue::from);
-        match write_words(out, &self.about, slot, self.layers_meta(), &TextValue::from(&words), true) {
+        match write_words(out, &self.about, slot, meta, &TextValue::from(&words), true) {
             Ok(()) => HandlerRun { outcome: Ok(Settled::Answered), ..ran },
             Err(_) => ran,
         }
@@ -304,7 +323,8 @@ impl<S> Service<'_, S> {
         }
         let own = request.method().is_answered_by_server();
         let (kind, entered) = (Cell::new(None), Cell::new(None));
-        let mut watch = Watch::new(out, self.layers, server.sends(), Some(&kind));
+        let watch = Watch { layers: self.layers, from: server.sends(), reply: Some((&kind, &entered)) };
+        let mut watch = AroundOut::new(out, watch);
         let step = match own {
             true => self.dispatch_own(&entered, origin, state, request, server, &mut watch),
             false => self.dispatch_message::<true>(Some(&entered), origin, state, request, server, &mut watch),
@@ -338,8 +358,9 @@ impl<S> Service<'_, S> {
                 return server.refuse(request, &why, out).map(|()| Dispatched::Handled);
             };
             let caller = Caller::new(origin, request.meta(), server);
-            let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out)?;
             entered.set(Some(token));
+            let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out);
+            let answered = answered.inspect_err(|_| entered.set(None))?;
             if let Some(ran) = answered {
                 let outcome = match ran.outcome {
                     Ok(Settled::Answered) | Err(_) => ran.outcome,
@@ -439,95 +460,56 @@ impl<S> Service<'_, S> {
     }
 }
 
-/// The bytes before the `method` of a notification, as `rpc::begin_notification` writes them.
-const BEFORE_METHOD: &[u8] = head!(r#""method":""#);
+/// The places for the kind of a reply, and for the request that it answers.
+type Reply<'o> = (&'o Cell<Option<Outcome>>, &'o Cell<Option<RequestToken>>);
 
-/// A sink that notes the kind of the reply that goes through it, and shows notifications to the layers.
+/// The layers around what a server sends. With the places for the kind of the reply, and for the request that it answers, once that
+/// went through the layers; without them only notifications go through the layers.
 struct Watch<'o, S: 'static> {
-    out: &'o mut dyn Out,
     layers: &'o [&'o dyn Layer<S>],
-    from: SentNotification<'o>,
-    kind: Option<&'o Cell<Option<Outcome>>>,
-    /// The beginning of a notification that is written, and the mark before it.
-    notification: Option<(Mark, FixedText<{ BEFORE_METHOD.len() + 64 }>)>,
+    from: SentMessage<'o>,
+    reply: Option<Reply<'o>>,
 }
 
-impl<'o, S> Watch<'o, S> {
-    fn new(
-        out: &'o mut dyn Out,
-        layers: &'o [&'o dyn Layer<S>],
-        from: SentNotification<'o>,
-        kind: Option<&'o Cell<Option<Outcome>>>,
-    ) -> Self {
-        Watch { out, layers, from, kind, notification: None }
-    }
-
-    fn note(&self, kind: Option<Outcome>) {
-        if let Some(place) = self.kind {
-            place.set(kind);
-        }
+impl<S> Watch<'_, S> {
+    fn message<'p>(&'p self, passing: &'p Passing) -> SentMessage<'p> {
+        let (head, method) = (passing.head, passing.method());
+        let token = self.reply.filter(|_| !head.is_unasked()).and_then(|(_, token)| token.get());
+        SentMessage { head, method, token, ..self.from }
     }
 }
 
-impl<S> Sink for Watch<'_, S> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if let Some((_, beginning)) = &mut self.notification {
-            beginning.push(bytes);
-        }
-        self.out.put(bytes)
+impl<'o, S> Passage for Watch<'o, S> {
+    type Layer = dyn Layer<S> + 'o;
+
+    fn layers(&self) -> &[&Self::Layer] {
+        self.layers
     }
 
-    fn room(&self) -> usize {
-        self.out.room()
-    }
-}
-
-impl<S> Out for Watch<'_, S> {
-    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
-        let mark = self.out.mark();
-        self.out.begin(head)?;
-        self.notification = None;
-        match head {
-            MessageHead::Notification => self.notification = Some((mark, FixedText::EMPTY)),
-            MessageHead::Result | MessageHead::Streamed => self.note(Some(Outcome::Result)),
-            MessageHead::ToolError => self.note(Some(Outcome::ToolError)),
-            MessageHead::Error(code) | MessageHead::Refusal(code) => self.note(Some(Outcome::Error(code))),
-            _ => {}
-        }
-        Ok(())
+    fn begins(&self, head: Option<MessageHead<'_>>) -> bool {
+        let kind = match head {
+            None => None,
+            Some(MessageHead::Result | MessageHead::Streamed) => Some(Outcome::Result),
+            Some(MessageHead::ToolError) => Some(Outcome::ToolError),
+            Some(MessageHead::Error(code) | MessageHead::Refusal(code)) => Some(Outcome::Error(code)),
+            Some(head) => return matches!(head, MessageHead::Notification),
+        };
+        let Some((place, token)) = self.reply else { return false };
+        place.set(kind);
+        token.get().is_some()
     }
 
-    fn end(&mut self) {
-        if let Some((mark, beginning)) = self.notification.take() {
-            let behind = beginning.as_str().get(BEFORE_METHOD.len()..).unwrap_or("");
-            let method = behind.split('"').next().unwrap_or("");
-            let notification = SentNotification { method, ..self.from };
-            if !self.layers.iter().all(|layer| layer.sends(&notification)) {
-                return self.out.roll_back(mark);
-            }
-        }
-        self.out.end();
+    fn writes(
+        &self,
+        layer: &Self::Layer,
+        passing: &Passing,
+        piece: &[u8],
+        out: &mut dyn Sink,
+    ) -> Result<(), FullError> {
+        layer.writes(&self.message(passing), piece, out)
     }
 
-    fn mark(&self) -> Mark {
-        self.out.mark()
-    }
-
-    fn roll_back(&mut self, mark: Mark) {
-        self.note(None);
-        self.notification = None;
-        self.out.roll_back(mark);
-    }
-
-    fn hold(&mut self, on: bool) {
-        self.out.hold(on);
-    }
-
-    fn held(&self) -> bool {
-        self.out.held()
-    }
-
-    fn capacity(&self) -> usize {
-        self.out.capacity()
+    fn sends(&self, layer: &Self::Layer, passing: &Passing, out: &mut dyn Sink) -> bool {
+        layer.sends(&self.message(passing), out)
     }
 }

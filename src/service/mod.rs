@@ -124,7 +124,7 @@ mod visibility;
 pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
 };
-pub use crate::server::around::{ResultMeta, SentNotification};
+pub use crate::server::around::{ResultMeta, SentMessage};
 pub use caller::{Caller, MessageSource, Visibility};
 pub use checked::DefinitionError;
 pub use context::RequestContext;

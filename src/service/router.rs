@@ -203,8 +203,9 @@ impl<S> Service<'_, S> {
             event => return self.event(origin, state, event?, server, out),
         };
         if let (true, Some(entered)) = (BY_CALLER, entered) {
-            let answered = self.enter_layers(called, state, token, request, server, out)?;
             entered.set(Some(token));
+            let answered = self.enter_layers(called, state, token, request, server, out);
+            let answered = answered.inspect_err(|_| entered.set(None))?;
             if let Some(ran) = answered {
                 return self.settle(state, token, ran, server, out);
             }

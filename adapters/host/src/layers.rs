@@ -36,11 +36,12 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcp_sansio::client::{self, PendingId, RequestError, TransportError};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::{self, PendingId, RequestError, ServerRequest, ServerRequestId, TransportError};
 use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
-use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentNotification};
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentMessage};
+use mcp_sansio::sink::{LineSink, MessageHead, Sink, whole};
 
 use crate::LateSender;
 
@@ -55,16 +56,23 @@ type Passes = Result<Option<Receipt>, HandlerError>;
 /// The most requests that a layer remembers at once. Beyond it the oldest is forgotten: its client has gone without a word.
 const REMEMBERED: usize = 4_096;
 
-/// A request of a server or of a client.
+/// A request to a server or of a client, or one of the server to a client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Server(RequestToken),
     Client(PendingId),
+    Question(ServerRequestId),
 }
 
 impl From<RequestToken> for Key {
     fn from(token: RequestToken) -> Self {
         Key::Server(token)
+    }
+}
+
+impl From<ServerRequestId> for Key {
+    fn from(question: ServerRequestId) -> Self {
+        Key::Question(question)
     }
 }
 
@@ -113,8 +121,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// the server). Arguments and results are not in it. A line
 /// that cannot be written is lost.
 ///
-/// Of a client, the lines are the same: `sent` are its own notifications, `notified` those of the server, and an answer that did not
-/// come is `lost`, with the reason as `error`. Each client has a journal of its own: two clients have equal tokens.
+/// Of a client, the lines are the same, also for the requests of the server: `sent` are its own notifications, `notified` those of the
+/// server, and an answer that did not come is `lost`, with the reason as `error`. Each client has a journal of its own: two clients have equal tokens.
 pub struct Journal<W> {
     out: Mutex<W>,
     open: Open<Entry>,
@@ -235,8 +243,11 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
         true
     }
 
-    fn sends(&self, sent: &SentNotification<'_>) -> bool {
-        self.note(None, sent.method, "sent", sent.now);
+    fn sends(&self, sent: &SentMessage<'_>, _: &mut dyn Sink) -> bool {
+        // Answers have an outcome.
+        if sent.token.is_none() {
+            self.note(None, sent.method, "sent", sent.now);
+        }
         true
     }
 }
@@ -275,8 +286,32 @@ impl<W: Write + Send> client::Layer for Journal<W> {
         true
     }
 
-    fn sends(&self, method: &str, now: Millis) {
+    fn question(&self, question: &ServerRequest<'_>, now: Millis) -> Result<(), RpcError<'static>> {
+        let entry = Entry {
+            who: None,
+            method: question.kind.method().to_owned(),
+            name: None,
+            trace: question.trace_context().traceparent().map(|parent| parent.to_string()),
+        };
+        self.open.add(question.id, now, entry);
+        Ok(())
+    }
+
+    fn answered<'a>(
+        &self,
+        question: ServerRequestId,
+        answer: &mut Result<ClientResult<'a>, RpcError<'a>>,
+        now: Millis,
+    ) {
+        match answer {
+            Ok(_) => self.end(question, "result", Why::None, now),
+            Err(error) => self.end(question, "error", Why::Code(error.code), now),
+        }
+    }
+
+    fn sends(&self, method: &str, now: Millis, _: &mut dyn Sink) -> bool {
         self.note(None, method, "sent", now);
+        true
     }
 }
 

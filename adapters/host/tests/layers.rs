@@ -133,6 +133,29 @@ fn an_answer_that_takes_too_long_is_an_error() {
     assert!(failed.iter().any(|line| line.contains("-32603") && line.contains("too long")), "{failed:?}");
 }
 
+#[test]
+fn a_journal_of_a_client_has_the_requests_of_the_server() {
+    use mcp_sansio::client::result::ClientResult;
+    use mcp_sansio::client::{Client, ClientEvent, ClientInfo, Layer, Request};
+    use mcp_sansio::protocol::ClientCapability;
+    use mcp_sansio::sink::LineSink;
+
+    let journal = Journal::new(Vec::new());
+    let layers: [&dyn Layer; 1] = [&journal];
+    let info = ClientInfo::new("test", "1").feature(ClientCapability::Roots).layers(&layers);
+    let (mut client, mut out) = (Client::growing(&info), LineSink::new(Vec::new()));
+    client.connect_as(Revision::V2026_07_28);
+    let token = client.send(&Request::call("x"), &mut out).unwrap();
+    let result = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, client.wire_id(token).unwrap());
+    let event = client.receive(answer.as_bytes(), &mut out).unwrap();
+    let Some(ClientEvent::Asked(asked)) = event else { panic!("{event:?}") };
+    let question = asked.questions().next().unwrap().id;
+    client.reply(question, &ClientResult::roots(&[]), &mut out).unwrap();
+    let told = lines(&journal).pop().unwrap();
+    assert_eq!((told["method"].as_str(), told["outcome"].as_str()), (Some("roots/list"), Some("result")));
+}
+
 #[cfg(feature = "tracing")]
 mod spans {
     use std::fmt::Debug;

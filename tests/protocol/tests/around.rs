@@ -13,9 +13,9 @@ use mcp_sansio::server::{
 };
 use mcp_sansio::service::{
     Call, Dispatched, HandlerError, HandlerResult, Layer, LayerRequest, MessageSource, NotificationContext, Outcome,
-    Receipt, Resource, ResultMeta, SentNotification, Service, Tool, ToolAnnotations, Visibility,
+    Receipt, Resource, ResultMeta, SentMessage, Service, Tool, ToolAnnotations, Visibility,
 };
-use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio::sink::{FullError, LineSink, MessageHead, Sink, SliceStorage};
 
 /// What the layers and the handlers have seen, and the token of the call of `later`.
 #[derive(Default)]
@@ -296,9 +296,11 @@ impl Layer<Seen> for Guard {
         }
     }
 
-    fn sends(&self, notification: &SentNotification<'_>) -> bool {
-        self.note(format!("sends {} at {}", notification.method, notification.now));
-        notification.method != "notifications/message"
+    fn sends(&self, message: &SentMessage<'_>, _: &mut dyn Sink) -> bool {
+        if message.token.is_none() {
+            self.note(format!("sends {} at {}", message.method, message.now));
+        }
+        message.method != "notifications/message"
     }
 }
 
@@ -458,4 +460,165 @@ fn without_a_slot_what_the_server_answers_itself_is_refused() {
         say(&notify("notifications/cancelled", json!({"requestId": 1})));
         assert!(say(&request(MODERN, 3, "server/discover", json!({})))[0]["result"].is_object());
     });
+}
+
+/// A layer that keeps each message, and lets a function replace its value, or refuse it.
+struct Rewrite(Mutex<Vec<u8>>, fn(&SentMessage<'_>, Value) -> Option<Value>);
+
+impl Rewrite {
+    const fn new(change: fn(&SentMessage<'_>, Value) -> Option<Value>) -> Self {
+        Rewrite(Mutex::new(Vec::new()), change)
+    }
+}
+
+impl Layer<Seen> for Rewrite {
+    fn writes(&self, _: &SentMessage<'_>, piece: &[u8], _: &mut dyn Sink) -> Result<(), FullError> {
+        let mut kept = self.0.lock().unwrap();
+        if piece.is_empty() {
+            kept.clear();
+        }
+        kept.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn sends(&self, message: &SentMessage<'_>, out: &mut dyn Sink) -> bool {
+        let kept = std::mem::take(&mut *self.0.lock().unwrap());
+        let value = if kept.is_empty() { Value::Null } else { serde_json::from_slice(&kept).unwrap() };
+        (self.1)(message, value).is_some_and(|value| out.put(value.to_string().as_bytes()).is_ok())
+    }
+}
+
+/// Opens a connection behind layers, says messages of all kinds, publishes a change, and returns all lines.
+fn lines_of(layers: Option<[&dyn Layer<Seen>; 2]>, revision: &str) -> Vec<Value> {
+    let service = Service::new("site", "1").tools(&SPEAKERS).resources(&RESOURCES);
+    let service = service.feature(ServerCapability::Logging).feature(ServerCapability::ToolsChanged);
+    let service = match &layers {
+        Some(layers) => service.layers(layers),
+        None => service,
+    };
+    let (mut server, mut seen) = (Server::growing(MessageLimits::default()), Seen::default());
+    let mut lines = Vec::new();
+    let meta = json!({"progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"});
+    let call = |id: u32, name: &str| request(revision, id, "tools/call", json!({"name": name, "_meta": meta}));
+    let opening = if is_modern(revision) {
+        vec![request(revision, 1, "server/discover", json!({}))]
+    } else {
+        vec![
+            initialize(revision, json!({})),
+            notify("notifications/initialized", json!({})),
+            request(revision, 1, "ping", json!({})),
+        ]
+    };
+    let rest = [
+        call(2, "speak"),
+        call(3, "refuse"),
+        call(4, "none"),
+        call(5, "raw"),
+        call(6, "later"),
+        request(revision, 7, "tools/list", json!({})),
+        request(revision, 8, "resources/read", json!({"uri": "x://it"})),
+        request(revision, 9, "no/such", json!({})),
+        "[broken".into(),
+    ];
+    for message in opening.iter().chain(&rest) {
+        lines.extend(said(&service, &mut server, &mut seen, message));
+    }
+    let mut out = LineSink::new(Vec::new());
+    let token = seen.waiting.unwrap();
+    let _ = service.answer(&mut seen, token, &mut server, &mut out, |_, call| call.text("late")).unwrap();
+    server.publish(ServerChange::Tools);
+    let _ = service.pull(&seen, &mut server, &mut out);
+    lines.extend(core::str::from_utf8(out.pending()).unwrap().lines().map(parse));
+    lines
+}
+
+#[test]
+fn layers_that_do_nothing_change_nothing() {
+    struct Nothing;
+    impl Layer<Seen> for Nothing {}
+    let keeps = Rewrite::new(|_, value| Some(value).filter(|value| !value.is_null()).or(Some(Value::Null)));
+    for revision in REVISIONS {
+        let plain = lines_of(None, revision);
+        assert!(plain.len() > 11, "{plain:?}");
+        assert_eq!(lines_of(Some([&Nothing, &Nothing]), revision), plain);
+        let kept = lines_of(Some([&keeps, &Nothing]), revision);
+        // A notification without `params` has got some.
+        let changed = |line: &Value| line["method"] == "notifications/tools/list_changed";
+        assert!(kept.iter().zip(&plain).all(|(kept, plain)| kept == plain || changed(plain)), "{kept:?}");
+    }
+}
+
+#[test]
+fn layers_replace_what_goes_out() {
+    // The inner one counts members, the outer one marks them.
+    let inner = Rewrite::new(|message, mut value| {
+        assert_eq!(message.token.is_some(), !matches!(message.head, MessageHead::Notification));
+        if value.is_null() {
+            value = json!({});
+        }
+        value["_meta"]["test/inner"] = json!(message.method);
+        Some(value)
+    });
+    let outer = Rewrite::new(|_, mut value| {
+        assert!(value["_meta"]["test/inner"].is_string(), "{value}");
+        value["test/outer"] = json!(true);
+        Some(value)
+    });
+    for revision in REVISIONS {
+        let (plain, replaced) = (lines_of(None, revision), lines_of(Some([&outer, &inner]), revision));
+        assert_eq!(plain.len(), replaced.len());
+        for (mut plain, replaced) in plain.into_iter().zip(replaced) {
+            let key = ["params", "result", "error"].into_iter().find(|key| !replaced[key].is_null()).unwrap();
+            // What no layer got: it is no message, or has no method that is known.
+            if plain["error"]["code"] != -32700 {
+                plain[key]["_meta"]["test/inner"] = json!(plain["method"].as_str().unwrap_or_default());
+                plain[key]["test/outer"] = json!(true);
+            }
+            assert_eq!(replaced, plain);
+        }
+    }
+}
+
+#[test]
+fn layers_refuse_what_goes_out() {
+    let refuses = Rewrite::new(|message, value| Some(value).filter(|_| message.token.is_none()));
+    let guard = Guard::default();
+    for revision in REVISIONS {
+        let lines = lines_of(Some([&guard, &refuses]), revision);
+        for line in lines.iter().filter(|line| line["method"].is_null() && !line["id"].is_null()) {
+            assert_eq!(line["error"]["code"], -32603, "{line}");
+            assert!(line["result"].is_null());
+        }
+        let seen = guard.take();
+        assert!(!seen.iter().any(|seen| seen.contains("Result") || seen.contains("ToolError")), "{seen:?}");
+        assert!(seen.contains(&"Error(-32603)".into()), "the outcome is that of the refusal: {seen:?}");
+    }
+}
+
+/// An answer that does not fit any more is an error, and a notification is left out.
+#[test]
+fn what_a_layer_makes_too_large_does_not_go_out() {
+    let grows = Rewrite::new(|_, mut value| {
+        value["long"] = json!("x".repeat(2000));
+        Some(value)
+    });
+    let layers: [&dyn Layer<Seen>; 1] = [&grows];
+    let service = Service::new("site", "1").tools(&SPEAKERS).feature(ServerCapability::Logging).layers(&layers);
+    for revision in REVISIONS {
+        let (mut server, mut seen) = (Server::growing(MessageLimits::default()), Seen::default());
+        let mut bytes = [0; 1500];
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+        let mut say = |message: &str| {
+            let _ = service.dispatch(&mut seen, message.as_bytes(), &mut server, &mut out);
+            let lines: Vec<_> = core::str::from_utf8(out.pending()).unwrap().lines().map(parse).collect();
+            out.sent(out.pending().len());
+            lines
+        };
+        if !is_modern(revision) {
+            assert_eq!(say(&initialize(revision, json!({})))[0]["error"]["code"], -32603);
+        }
+        let meta = json!({"progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"});
+        let lines = say(&request(revision, 2, "tools/call", json!({"name": "speak", "_meta": meta})));
+        assert_eq!((lines.len(), &lines[0]["error"]["code"]), (1, &json!(-32603)), "{lines:?}");
+    }
 }

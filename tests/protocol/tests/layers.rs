@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["frame"],
             &["protocol"],
             &["rpc"],
-            &["balance"],
+            &["around", "balance"],
             &["content", "error", "trace_context"],
             &["client", "server"],
             &["service"],

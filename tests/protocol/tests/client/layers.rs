@@ -2,14 +2,17 @@
 
 use std::sync::Mutex;
 
-use crate::desk::{Desk, LEGACY, OFFERS, PLAIN, everywhere};
+use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
+use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{
-    ClientInfo, Layer, LayerRequest, PendingId, Request, RequestError, SubscriptionFilter, TransportError,
+    ClientInfo, Layer, LayerRequest, PendingId, Request, RequestError, SendError, ServerRequest, ServerRequestId,
+    SubscriptionFilter, TransportError,
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
+use mcp_sansio::sink::{FullError, Sink};
 
 /// A layer with a name, which notes what it gets, and does to a tool what its name says.
 struct Noting(&'static str, Mutex<Vec<String>>);
@@ -21,6 +24,11 @@ impl Noting {
 
     fn note(&self, text: String) {
         self.1.lock().unwrap().push(format!("{} {text}", self.0));
+    }
+
+    /// Returns whether it replaces the params of a notification.
+    fn is_silent(&self, method: &str) -> bool {
+        self.0 == "silent" && method != "notifications/cancelled"
     }
 
     fn take(&self) -> Vec<String> {
@@ -75,8 +83,16 @@ impl Layer for Noting {
         !method.eq_str("notifications/drop")
     }
 
-    fn sends(&self, method: &str, _: Millis) {
+    fn writes(&self, method: &str, piece: &[u8], out: &mut dyn Sink) -> Result<(), FullError> {
+        if self.is_silent(method) { Ok(()) } else { out.put(piece) }
+    }
+
+    fn sends(&self, method: &str, _: Millis, out: &mut dyn Sink) -> bool {
         self.note(format!("sends {method}"));
+        if method == "notifications/drop" {
+            return false;
+        }
+        !self.is_silent(method) || out.put(br#"{"_meta":{"own/own":1}}"#).is_ok()
     }
 }
 
@@ -228,4 +244,114 @@ fn retries_and_fallbacks() {
     desk.result(r#"{"resultType":"input_required","requestState":"s"}"#);
     desk.result(r#"{"content":[],"resultType":"complete"}"#);
     assert_eq!(only(first.take()), ["tools/call by the application true", "result at 0"]);
+}
+
+#[test]
+fn notifications_of_the_client_are_replaced_and_dropped() {
+    for revision in Revision::ALL {
+        let silent = Noting::leaked("silent");
+        let info = layered([Noting::leaked("first"), silent]);
+        let mut desk = if revision.is_modern() { Desk::modern(info) } else { Desk::legacy(info, revision) };
+        let own = serde_json::json!({"_meta": {"own/own": 1}});
+        assert!(desk.said().iter().all(|line| line["method"] != "notifications/initialized" || line["params"] == own));
+        for method in ["notifications/drop", "notifications/other"] {
+            desk.with(|client, out| client.notify(method, Some(Raw::constant(r#"{"a":{"b":2}}"#)), out)).unwrap();
+        }
+        desk.with(|client, out| client.notify("notifications/none", None, out)).unwrap();
+        let said: Vec<_> = desk.said().iter().map(|line| format!("{} {}", line["method"], line["params"])).collect();
+        assert_eq!(said, [format!(r#""notifications/other" {own}"#), format!(r#""notifications/none" {own}"#)]);
+        let token = desk.send(&Request::call("x"));
+        desk.said();
+        desk.cancel(token).unwrap();
+        assert!(desk.one()["params"]["requestId"].is_u64());
+    }
+}
+
+/// Refuses, answers or passes the requests of the server, as its name says.
+struct Asking(&'static str, Mutex<Vec<String>>);
+
+impl Layer for Asking {
+    fn question(&self, question: &ServerRequest<'_>, _: Millis) -> Result<(), RpcError<'static>> {
+        self.1.lock().unwrap().push(format!("{:?}", question.kind));
+        if self.0 == "passes" { Ok(()) } else { Err(RpcError::new(-31000, "Not here")) }
+    }
+
+    fn answered<'a>(&self, _: ServerRequestId, answer: &mut Result<ClientResult<'a>, RpcError<'a>>, _: Millis) {
+        self.1.lock().unwrap().push(match answer {
+            Ok(_) => "answered".into(),
+            Err(error) => error.code.to_string(),
+        });
+        match self.0 {
+            "answers" => *answer = Ok(ClientResult::decline()),
+            "passes" if answer.is_ok() => *answer = Ok(ClientResult::cancel()),
+            _ => {}
+        }
+    }
+}
+
+fn asking(name: &'static str) -> (&'static ClientInfo<'static>, &'static Asking) {
+    let layer: &'static Asking = Box::leak(Box::new(Asking(name, Mutex::default())));
+    let layers: &'static [&'static dyn Layer; 1] = Box::leak(Box::new([layer as &dyn Layer]));
+    (Box::leak(Box::new(FULL.layers(layers))), layer)
+}
+
+const FORM: &str = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}"#;
+
+#[test]
+fn requests_of_the_server_pass_the_layers() {
+    for (name, answer) in [
+        ("refuses", r#"{"code":-31000,"message":"Not here"}"#),
+        ("answers", r#"{"action":"decline"}"#),
+        ("passes", r#"{"action":"cancel"}"#),
+    ] {
+        let (info, layer) = asking(name);
+        let mut desk = Desk::legacy(info, Revision::V2025_11_25);
+        desk.said();
+        desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{FORM}}}"#));
+        if name == "passes" {
+            assert_eq!(desk.event(), "asked [Form]");
+            let question = desk.asked[0].0;
+            desk.reply(question, &ClientResult::decline()).unwrap();
+            assert_eq!(desk.reply(question, &ClientResult::decline()), Err(SendError::Stale));
+        }
+        let said = desk.one();
+        let told = if name == "refuses" { &said["error"] } else { &said["result"] };
+        assert_eq!(told, &serde_json::from_str::<serde_json::Value>(answer).unwrap(), "{said}");
+        let code = if name == "passes" { "answered" } else { "-31000" };
+        assert_eq!(*layer.1.lock().unwrap(), ["Form", code]);
+        desk.quiet();
+    }
+}
+
+#[test]
+fn input_requests_pass_the_layers() {
+    for (name, action) in [("refuses", "decline"), ("answers", "decline"), ("passes", "cancel")] {
+        let (info, layer) = asking(name);
+        let mut desk = Desk::modern(info);
+        desk.send(&Request::call("x"));
+        desk.said();
+        let form = format!(r#"{{"method":"elicitation/create","params":{FORM}}}"#);
+        desk.result(&format!(r#"{{"resultType":"input_required","inputRequests":{{"a":{form},"b":{form}}}}}"#));
+        if name == "passes" {
+            assert_eq!(desk.event(), "asked [Form, Form]");
+            for (question, _) in desk.asked.clone() {
+                desk.reply(question, &ClientResult::decline()).unwrap();
+            }
+        }
+        let said = desk.one();
+        for key in ["a", "b"] {
+            assert_eq!(said["params"]["inputResponses"][key]["action"], action, "{name}: {said}");
+        }
+        let code = if name == "passes" { "answered" } else { "-31000" };
+        let seen = layer.1.lock().unwrap();
+        assert_eq!((&seen[0], seen.iter().filter(|seen| *seen == code).count()), (&"Form".to_owned(), 2), "{seen:?}");
+    }
+    // What cannot be declined ends the request.
+    let (info, _) = asking("refuses");
+    let mut desk = Desk::modern(info);
+    desk.send(&Request::call("x"));
+    desk.said();
+    desk.result(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#);
+    desk.pump();
+    assert_eq!(desk.event(), format!("tools/call failed: {}", TransportError::Refused));
 }
