@@ -44,7 +44,7 @@ def ask(url, session, method, params, number=1):
 
 
 def ask_server(server, port):
-    with serving(port, server, "--port", port) as url:
+    with serving(port, server, "--port", port, "--extensions", REVISION) as url:
         for extensions in [OF_CLIENT, {"com.example/other": {"a": 1}}, None]:
             capabilities = {"extensions": extensions} if extensions else {}
             params = {"protocolVersion": REVISION, "capabilities": capabilities, "clientInfo": {"name": "c", "version": "1"}}

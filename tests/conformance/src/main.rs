@@ -1,7 +1,8 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
 //! suites prescribe the answers of the tools. With `--mount axum` or `hyper` it is mounted there, with `mio` the driver of that example serves it. With `--key` it
 //! seals its sessions, so that each process with the key serves them. With `--fleet URL --process N` it is one of several processes,
-//! with the Redis at that URL. With `--issuer URL` it takes only tokens of that issuer for itself.
+//! with the Redis at that URL. With `--issuer URL` it takes only tokens of that issuer for itself, with
+//! `--extensions 2025-11-25` it declares extensions for one scenario.
 
 mod audience;
 mod extensions;
@@ -18,7 +19,7 @@ use mcp_sansio_blocking::channel;
 use mcp_sansio_blocking::http::{
     EndpointConfig, HttpServer, HttpServerOptions, MessageAccess, RequestHead, SessionSeal, StreamPolicy,
 };
-use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, go_on};
+use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
 use mcp_sansio_extensions::tasks::Tasks;
 use mcp_sansio_fleet::{FleetOptions, RedisFleet};
 use mcp_sansio_http::seal::HmacSeal;
@@ -44,7 +45,7 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
-    let (mut fleet, mut process, mut issuer) = (None, 0, None);
+    let (mut fleet, mut process, mut issuer, mut extends) = (None, 0, None, false);
     let port = match *arguments {
         ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
             for option in rest.chunks(2) {
@@ -55,6 +56,7 @@ fn main() -> io::Result<()> {
                     }
                     ["--fleet", url] if mounted.is_none() => fleet = Some(url),
                     ["--issuer", url] if mounted.is_none() => issuer = Some(url),
+                    ["--extensions", "2025-11-25"] if mounted.is_none() => extends = true,
                     ["--process", number] => process = number.parse().map_err(io::Error::other)?,
                     _ => return Err(usage()),
                 }
@@ -64,7 +66,7 @@ fn main() -> io::Result<()> {
         _ => return Err(usage()),
     };
     match mounted {
-        None => serve(port, fleet, process, issuer),
+        None => serve(port, fleet, process, issuer, extends),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
         Some("mio") => mount::mio(port),
@@ -74,7 +76,8 @@ fn main() -> io::Result<()> {
 
 fn usage() -> io::Error {
     io::Error::other(
-        "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N] [--issuer URL]",
+        "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N] [--issuer URL] \
+         [--extensions 2025-11-25]",
     )
 }
 
@@ -117,7 +120,7 @@ fn config(port: u16) -> io::Result<(EndpointConfig<'static>, String)> {
     Ok((CONFIG.resource_metadata(metadata), format!("{site}/.well-known/oauth-protected-resource/mcp")))
 }
 
-fn serve(port: u16, fleet: Option<&str>, process: u16, issuer: Option<&str>) -> io::Result<()> {
+fn serve(port: u16, fleet: Option<&str>, process: u16, issuer: Option<&str>, extends: bool) -> io::Result<()> {
     // A proxy finds the process of a stream of 2024-11-05 by the path that its client is told.
     let post_path = if process == 0 { CONFIG.post_path } else { format!("/messages/{process}").leak() };
     let (config, metadata_url) = config(port)?;
@@ -149,7 +152,7 @@ fn serve(port: u16, fleet: Option<&str>, process: u16, issuer: Option<&str>) -> 
         fixture.last_states = Some(Box::leak(Box::new(fleet.tasks(&late))));
         server = server.fleet(fleet.link()).late(receiver);
     }
-    server.serve(&extensions::SERVICE, &mut fixture)
+    server.serve(if extends { &extensions::SERVICE } else { &SERVICE }, &mut fixture)
 }
 
 fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {
