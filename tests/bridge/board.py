@@ -85,4 +85,5 @@ def main():
             board.process.wait()
 
 
-main()
+if __name__ == "__main__":
+    main()

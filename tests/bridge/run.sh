@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cargo build -q --release -p mcp-sansio-bridge --bin mcp-bridge
 cargo build -q --release -p mcp-sansio-conformance --bin conformance-server
-cargo build -q --release --example sysmon --example calc
+cargo build -q --release --example sysmon --example calc --example inspect
 tests/interop/install.sh
 BRIDGE_PROGRAMS="$(realpath "${CARGO_TARGET_DIR:-target}")/release"
 export BRIDGE_PROGRAMS
@@ -17,7 +17,9 @@ python=tests/interop/.venv-mcp-2.3/bin/python
 tests/conformance/install.sh
 "$python" tests/bridge/suites.py stdio
 if command -v qemu-system-arm >/dev/null; then
-  "$python" tests/bridge/board.py "$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)"
+  board=$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)
+  "$python" tests/bridge/board.py "$board"
+  tests/interop/.venv-mcp-1.30/bin/python tests/bridge/home_assistant.py "$board"
 else
   echo "left out: no qemu-system-arm" >&2
 fi
