@@ -19,7 +19,7 @@ for compiler in gcc clang; do
         echo '#include <mcp.h>' | "$compiler" -x "$name" -std="$standard" $warnings -I"$header" -fsyntax-only -
     done
     for standard in c++11 c++17; do
-        "$compiler" -x c++ -std="$standard" $warnings -I"$header" -fsyntax-only examples/c/server.cpp
+        "$compiler" -x c++ -std="$standard" $warnings -I"$header" -fsyntax-only examples/c/server.cpp tests/c/cpp.cpp
     done
     make -s -B -C examples/c CC="$compiler" BUILD="$work/$compiler" CFLAGS="-O1 -g -Werror -fsanitize=address,undefined -fno-sanitize-recover"
     "$compiler" -std=c99 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/config.c "$work/$compiler/libmcp.a" -o "$work/config"
@@ -29,6 +29,9 @@ for compiler in gcc clang; do
     timeout 60 "$work/$compiler/client" "$work/$compiler/server" set_level '{"level":7}' | grep -q '"text":"done"'
     timeout 60 "$work/$compiler/client" "$work/$compiler/server" fade | grep -q '"text":"faded"'
     if timeout 60 "$work/$compiler/client" "$work/$compiler/server" none >/dev/null 2>&1; then echo "c: a tool that is not there was called" >&2; exit 1; fi
+    "${compiler/%gcc/g}++" -std=c++11 -g $warnings -fsanitize=address,undefined -fno-sanitize-recover -I"$header" tests/c/cpp.cpp \
+        "$work/$compiler/libmcp.a" -o "$work/cpp"
+    timeout 60 "$work/cpp"
     echo "c: ok with $compiler"
 done
 

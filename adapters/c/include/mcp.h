@@ -239,9 +239,10 @@ mcp_status mcp_state(mcp_request *request, mcp_slice *state);
 
 /* Calls `answer` with `state` and the request, which must answer it. Nothing has changed after MCP_FULL and MCP_TOO_LARGE. */
 mcp_status mcp_answer(mcp_server *server, mcp_token token, mcp_handler answer, void *state);
-/* The same for a read of this URI, and for a prompt. */
+/* The same for a read of this URI, for a prompt, and for a completion of what was typed, `value`. */
 mcp_status mcp_answer_read(mcp_server *server, mcp_token token, const char *uri, mcp_handler answer, void *state);
 mcp_status mcp_answer_prompt(mcp_server *server, mcp_token token, mcp_handler answer, void *state);
+mcp_status mcp_answer_completion(mcp_server *server, mcp_token token, const char *value, mcp_handler answer, void *state);
 /* Progress of a request that is answered later. */
 mcp_status mcp_progress_of(mcp_server *server, mcp_token token, uint64_t done, uint64_t total, const char *message);
 

@@ -362,10 +362,6 @@ extern "C" fn mcp_release(request: &mut Request<'_, '_>) {
 extern "C" fn mcp_later(request: &mut Request<'_, '_>) -> u64 {
     let mut bits = 0;
     request.answer(|requested| {
-        // There is no function that would answer it.
-        if requested.as_completion().is_some() {
-            return Err(Status::WrongKind);
-        }
         let (token, later) = requested.context().later();
         bits = token.to_bits();
         Ok(later)

@@ -512,6 +512,24 @@ unsafe extern "C" fn mcp_answer_prompt(
     unsafe { respond(server, token.as_prompt(), |get| answer(state, handler, get)) }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mcp_answer_completion(
+    server: *mut McpServer,
+    token: u64,
+    value: *const c_char,
+    handler: Option<Handler>,
+    state: *mut c_void,
+) -> Status {
+    let token = RequestToken::from_bits(token);
+    // SAFETY: as above; a text with a 0 behind it, or null.
+    unsafe {
+        text(value).map_or_else(
+            |status| status,
+            |value| respond(server, token.as_completion(value), |complete| answer(state, handler, complete)),
+        )
+    }
+}
+
 /// Answers a request that was put off.
 ///
 /// # Safety
