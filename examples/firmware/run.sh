@@ -4,6 +4,7 @@
 #   run.sh uart            build and run as a stdio server
 #   run.sh embassy         the same, on embassy
 #   run.sh interrupts      the same, with plain interrupts
+#   run.sh template        the service of the templates for boards, with their session and loop
 #   run.sh ethernet PORT   build and run; http://127.0.0.1:PORT/mcp is the board's
 #   run.sh build uart      build only, and print the path of the image
 #   run.sh build ethernet
@@ -11,7 +12,7 @@
 # Builds are quiet unless they fail; that, QEMU's warnings and what the firmware
 # says go to standard error.
 #
-# `uart`, `embassy`, `interrupts`: what comes on standard input goes to UART0, what UART0 sends comes out on
+# `uart`, `embassy`, `interrupts`, `template`: what comes on standard input goes to UART0, what UART0 sends comes out on
 # standard output, and nothing else does. It ends with status 0 when standard input
 # ends, after all answers; with 1 when the firmware fails (panic, fault); at once on
 # SIGTERM. Only while it waits for
@@ -41,11 +42,11 @@ fi
 name=${1:-}
 port=${2:-}
 usage() {
-    echo "usage: run.sh uart|embassy|interrupts | run.sh ethernet PORT | run.sh build uart|embassy|interrupts|ethernet" >&2
+    echo "usage: run.sh uart|embassy|interrupts|template | run.sh ethernet PORT | run.sh build uart|embassy|interrupts|template|ethernet" >&2
     exit 2
 }
 case $name in
-uart | embassy | interrupts) ;;
+uart | embassy | interrupts | template) ;;
 ethernet) [ -z "$run" ] || [[ $port =~ ^[0-9]+$ ]] || usage ;;
 *) usage ;;
 esac

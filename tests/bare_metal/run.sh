@@ -70,6 +70,10 @@ else
     echo "left out: the lean build"
 fi
 
+# The tools, session and loops of the templates for boards.
+FIRMWARE_TARGET=riscv32imc-unknown-none-elf python3 "$root/tests/bare_metal/template.py" "$root/examples/firmware/run.sh"
+FIRMWARE_FEATURES=embassy python3 "$root/tests/bare_metal/template.py" "$root/examples/firmware/run.sh"
+
 # With plain interrupts, over embedded-io: nothing panics either.
 silent interrupts "interrupts"
 

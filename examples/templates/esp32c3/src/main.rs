@@ -2,15 +2,11 @@
 #![no_std]
 #![no_main]
 
-use board::{Board, SERVICE, State};
+use board::{Board, SERVICE, State, session};
 use esp_hal::gpio::{Level, Output, OutputConfig};
 use esp_hal::main;
 use esp_hal::tsens::{Config, TemperatureSensor};
 use esp_hal::usb::usb_serial_jtag::UsbSerialJtag;
-use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::line_server::LineServer;
-use mcp_sansio::server::{RequestSlot, Server};
-use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_embedded::serve;
 use panic_halt as _;
 use static_cell::StaticCell;
@@ -48,19 +44,4 @@ fn main() -> ! {
         // It ends with an error of the port: go on with the next bytes.
         let _ = serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session);
     }
-}
-
-/// Not inlined: otherwise a copy would stay in the frame of `main`.
-#[inline(never)]
-fn session() -> LineServer<'static, LineSink<SliceStorage<'static>>> {
-    static INPUT: StaticCell<[u8; 1024]> = StaticCell::new();
-    static OUTPUT: StaticCell<[u8; 512]> = StaticCell::new();
-    static SLOTS: StaticCell<[RequestSlot; 2]> = StaticCell::new();
-    // The port does not tell that a client has gone: its next `initialize` starts a new connection.
-    let server = Server::new(SLOTS.init([RequestSlot::FREE; 2])).reopening();
-    LineServer::new(
-        LineBuffer::new(INPUT.init([0; 1024])),
-        server,
-        LineSink::new(SliceStorage::new(OUTPUT.init([0; 512]))),
-    )
 }

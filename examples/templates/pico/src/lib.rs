@@ -1,8 +1,13 @@
-//! The tools of the board, apart from its chip: so they can be tested on a computer.
+//! The tools and the memory of the board, apart from its chip: so they can be tested on a computer.
 #![no_std]
 
+use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Decimal;
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::server::{RequestSlot, Server};
 use mcp_sansio::service::{Call, HandlerResult, Service, tool};
+use mcp_sansio::sink::{LineSink, SliceStorage};
+use static_cell::StaticCell;
 
 /// A board, as far as the tools need it.
 pub trait Board {
@@ -74,6 +79,24 @@ pub const SERVICE: Service<'static, State> = Service::new("board", env!("CARGO_P
     WRITE_NOTE,
     READ_NOTE,
 ]);
+
+/// The connection of a client.
+pub type Session = LineServer<'static, LineSink<SliceStorage<'static>>>;
+
+/// Makes the connection; call it once. Not inlined: otherwise a copy would stay in the frame of `main`.
+#[inline(never)]
+pub fn session() -> Session {
+    static INPUT: StaticCell<[u8; 1024]> = StaticCell::new();
+    static OUTPUT: StaticCell<[u8; 512]> = StaticCell::new();
+    static SLOTS: StaticCell<[RequestSlot; 2]> = StaticCell::new();
+    // Some ports do not tell that a client has gone: its next `initialize` starts a new connection.
+    let server = Server::new(SLOTS.init([RequestSlot::FREE; 2])).reopening();
+    LineServer::new(
+        LineBuffer::new(INPUT.init([0; 1024])),
+        server,
+        LineSink::new(SliceStorage::new(OUTPUT.init([0; 512]))),
+    )
+}
 
 #[cfg(test)]
 mod tests {

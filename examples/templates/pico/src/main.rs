@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use board::{Board, SERVICE, State};
+use board::{Board, SERVICE, State, session};
 use embassy_executor::Spawner;
 use embassy_futures::join::join;
 use embassy_futures::select::select;
@@ -11,10 +11,6 @@ use embassy_rp::gpio::{Level, Output};
 use embassy_rp::peripherals::USB;
 use embassy_rp::{bind_interrupts, usb};
 use embassy_usb::class::cdc_acm::{self, CdcAcmClass, ControlChanged};
-use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::line_server::LineServer;
-use mcp_sansio::server::{RequestSlot, Server};
-use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_embedded::asynch::serve;
 use mcp_sansio_embedded::packet::{PacketReader, PacketWriter};
 use panic_halt as _;
@@ -102,19 +98,4 @@ async fn port_is(control: &ControlChanged<'_>, open: bool) {
     while control.dtr() != open {
         control.control_changed().await;
     }
-}
-
-/// Not inlined: otherwise a copy would stay in the frame of `main`.
-#[inline(never)]
-fn session() -> LineServer<'static, LineSink<SliceStorage<'static>>> {
-    static INPUT: StaticCell<[u8; 1024]> = StaticCell::new();
-    static OUTPUT: StaticCell<[u8; 512]> = StaticCell::new();
-    static SLOTS: StaticCell<[RequestSlot; 2]> = StaticCell::new();
-    // Some hosts never change DTR. `reopening` lets their next client start a new connection.
-    let server = Server::new(SLOTS.init([RequestSlot::FREE; 2])).reopening();
-    LineServer::new(
-        LineBuffer::new(INPUT.init([0; 1024])),
-        server,
-        LineSink::new(SliceStorage::new(OUTPUT.init([0; 512]))),
-    )
 }

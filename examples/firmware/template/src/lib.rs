@@ -1,0 +1,1 @@
+../../../templates/pico/src/lib.rs
