@@ -4,7 +4,6 @@
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -21,9 +20,6 @@ use crate::text;
 /// The port for the redirect, unless another program has it: some authorization servers accept only the port that was
 /// registered.
 const PORT: u16 = 8976;
-
-/// The longest name of a file of tokens, without its ending.
-const NAME: usize = 100;
 
 /// Creates the connection to a URL, and sends nothing.
 pub(crate) fn reach<'m>(
@@ -56,7 +52,7 @@ fn options(url: &str, options: &Options, stop: &Stop) -> Result<Option<Authoriza
         .port(PORT)
         .visit(move |url| visit(url, opens))
         .wait_while(move || !stop.is_set());
-    if let Some(file) = tokens(url) {
+    if let Some(file) = TokenFile::for_server(url) {
         login = login.tokens(file).not_saved(|error| {
             live::write(&format!("The login is not saved: {}\n", text::clean(error.to_string())));
         });
@@ -81,30 +77,12 @@ fn options(url: &str, options: &Options, stop: &Stop) -> Result<Option<Authoriza
 
 /// Returns `true` if there are tokens for a server.
 pub(crate) fn is_known(url: &str) -> bool {
-    tokens(url).is_some_and(|file| file.path().exists())
-}
-
-/// Returns the file for the tokens of a server: in the user's configuration folder.
-fn tokens(url: &str) -> Option<TokenFile> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    Some(TokenFile::new(folder.join("mcp-sansio-inspect").join(format!("{}.json", name_of(url)))))
-}
-
-/// Returns a name for a URL that no other URL has: its characters that are safe in names, and a hash (FNV-1a).
-fn name_of(url: &str) -> String {
-    let hash = url
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let (_, rest) = url.split_once("://").unwrap_or(("", url));
-    let safe = |char: char| if char.is_ascii_alphanumeric() || char == '.' { char } else { '-' };
-    let name: String = rest.split(['?', '#']).next().unwrap_or("").chars().take(NAME).map(safe).collect();
-    format!("{}-{hash:016x}", name.trim_matches(['.', '-']))
+    TokenFile::for_server(url).is_some_and(|file| file.path().exists())
 }
 
 /// Revokes the token of a server, and forgets the login. Returns whether there was one.
 pub(crate) fn logout(url: &str, settings: &Options, stop: &Stop) -> io::Result<bool> {
-    let Some(file) = tokens(url).filter(|file| file.path().exists()) else { return Ok(false) };
+    let Some(file) = TokenFile::for_server(url).filter(|file| file.path().exists()) else { return Ok(false) };
     let revoked = match options(url, settings, stop) {
         Ok(Some(login)) => login.log_out(url),
         Ok(None) => Ok(()),
@@ -144,22 +122,4 @@ fn browser(url: &str) -> Option<(OsString, Vec<String>)> {
         args.push(url.to_owned());
     }
     Some((program, args))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_differ_and_are_safe() {
-        let urls =
-            ["https://h/mcp", "https://h/mcp?x", "http://h/mcp", "https://h/../../etc/passwd", "https://h:1/a b"];
-        let names = urls.map(name_of);
-        for (at, name) in names.iter().enumerate() {
-            assert!(name.chars().all(|char| char.is_ascii_alphanumeric() || "-.".contains(char)), "{name}");
-            assert!(!name.contains('/') && !name.starts_with('.') && names[..at].iter().all(|other| other != name));
-        }
-        assert!(names[0].starts_with("h-mcp-"));
-        assert!(name_of(&format!("https://h/{}", "x".repeat(9_000))).len() < 200);
-    }
 }

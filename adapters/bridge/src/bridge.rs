@@ -272,6 +272,11 @@ impl Bridge {
         &self.behind.why
     }
 
+    /// Says why the server does not answer, for requests that wait in vain.
+    pub fn explain(&mut self, why: &str) {
+        self.behind.why = why.into();
+    }
+
     /// Returns `true` if no request of the host waits for its answer.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -15,7 +15,7 @@ usage: mcp-bridge [OPTIONS] [--] PROGRAM [ARGS]...
        mcp-bridge [OPTIONS] --config FILE
 
 targets:
-  http://HOST[:PORT]/PATH   a server over HTTP; https:// if built with the feature tls
+  http://HOST[:PORT]/PATH   a server over HTTP; https:// and logins with the feature tls
   unix:PATH                 a server over HTTP at a Unix socket
   serial:PATH               a board on a serial line (Unix)
   usb:VID:PID[:SERIAL]      the same, found by its USB numbers wherever it is plugged in (Linux)

@@ -6,6 +6,8 @@
 mod arguments;
 mod journal;
 mod listen;
+#[cfg_attr(not(feature = "tls"), path = "no_login.rs")]
+mod login;
 mod target;
 
 use std::collections::hash_map::RandomState;
@@ -142,7 +144,7 @@ async fn keep_server(shared: &Shared, arguments: &Arguments, at: usize, target: 
             Box::leak(Box::new(arguments.restrict(info)))
         });
         let begun = Instant::now();
-        match target::open(arguments, target, info).await {
+        match target::open(shared, arguments, at, info).await {
             Ok(transport) => {
                 let events = shared.clone();
                 let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {

@@ -6,16 +6,20 @@ use mcp_sansio_smol::client::{
     Child, ChildOptions, ClientOptions, Http, HttpOptions, Stderr, StreamTransport, Transport,
 };
 
-use crate::arguments::{Arguments, Target};
+use crate::Shared;
+use crate::arguments::Arguments;
+use crate::login::with_login;
 
 /// Opens a way to the server. The client connects over it then.
 pub(crate) async fn open(
+    shared: &Shared,
     arguments: &Arguments,
-    server: &Target,
+    at: usize,
     info: &'static ClientInfo<'static>,
 ) -> Result<Box<dyn Transport>, String> {
     // The host has the time limits, and cancels.
     let options = ClientOptions::new().no_timeout().message(arguments.limits.message);
+    let server = &arguments.targets[at];
     let target = &*server.place;
     if let Some(program) = &server.program {
         let mut command = std::process::Command::new(target);
@@ -53,7 +57,8 @@ pub(crate) async fn open(
     }
     let http = HttpOptions::new().options(options);
     let http = server.headers.iter().fold(http, |http, (name, value)| http.header(name, value));
-    Ok(Http::with(target, info, http).map_err(|error| error.to_string())?.into())
+    let http = Http::with(target, info, http).map_err(|error| error.to_string())?;
+    Ok(with_login(http, shared, at, server)?.into())
 }
 
 /// Returns the client's end of a stream of lines.

@@ -1,5 +1,6 @@
 //! Places where registrations and tokens stay between two starts.
 
+use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+/// The longest name of a file of tokens, without its ending and hash.
+const NAME: usize = 100;
 /// The longest wait for other processes. A refresh takes at most 20 seconds by default, and a process that was stopped must
 /// not keep the others out for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,6 +69,15 @@ impl TokenFile {
     /// mode 0700.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         TokenFile(path.into())
+    }
+
+    /// Makes the store of this user for the server at a URL, which all programs with this function share:
+    /// `mcp-sansio-inspect/NAME.json` in the user's configuration folder. Returns `None` if there is no such folder.
+    #[must_use]
+    pub fn for_server(url: &str) -> Option<Self> {
+        let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+        Some(TokenFile::new(folder.join("mcp-sansio-inspect").join(format!("{}.json", name_of(url)))))
     }
 
     /// Returns the path.
@@ -129,6 +141,17 @@ impl TokenFile {
     }
 }
 
+/// Returns a name for a URL that no other URL has: its characters that are safe in names, and a hash (FNV-1a).
+fn name_of(url: &str) -> String {
+    let hash = url
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let safe = |char: char| if char.is_ascii_alphanumeric() || char == '.' { char } else { '-' };
+    let name: String = rest.split(['?', '#']).next().unwrap_or("").chars().take(NAME).map(safe).collect();
+    format!("{}-{hash:016x}", name.trim_matches(['.', '-']))
+}
+
 impl TokenStore for TokenFile {
     fn load(&mut self) -> io::Result<Option<String>> {
         match fs::read_to_string(&self.0) {
@@ -157,6 +180,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn names_differ_and_are_safe() {
+        let urls =
+            ["https://h/mcp", "https://h/mcp?x", "http://h/mcp", "https://h/../../etc/passwd", "https://h:1/a b"];
+        let names = urls.map(name_of);
+        for (at, name) in names.iter().enumerate() {
+            assert!(name.chars().all(|char| char.is_ascii_alphanumeric() || "-.".contains(char)), "{name}");
+            assert!(!name.contains('/') && !name.starts_with('.') && names[..at].iter().all(|other| other != name));
+        }
+        assert!(names[0].starts_with("h-mcp-"));
+        assert!(name_of(&format!("https://h/{}", "x".repeat(9_000))).len() < 200);
+    }
 
     // spec: A045 A142 A216
     #[test]
