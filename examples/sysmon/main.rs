@@ -1,7 +1,8 @@
-//! Reports the state of the system to a model: tools, resources with updates, a prompt, a live panel. Linux only.
+//! Reports the state of the system to a model: tools, resources with updates, events, a prompt, a live panel. Linux only.
 //!
 //! `cargo run --release --example sysmon` shows how to connect a host to it.
 
+mod events;
 mod panel;
 mod resources;
 mod system;
@@ -17,6 +18,8 @@ use std::time::Duration;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
+use mcp_sansio_extensions::events::{deliver, end_stream, turn};
+use mcp_sansio_http::endpoint::App;
 use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_smol::http::{HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_smol::{Serve, Work, channel};
@@ -56,6 +59,7 @@ struct Monitor {
     /// The calls of `watch` under way.
     watches: Work<Monitor>,
     cpu: panel::CpuLoad,
+    news: events::News,
 }
 
 /// The transport to serve on.
@@ -154,13 +158,18 @@ async fn serve(options: &Options) -> io::Result<()> {
         .extend(&panel::EXTENSIONS)
         .feature(ServerCapability::Subscribe)
         .feature(ServerCapability::Logging)
-        .on_cancel(|monitor: &mut Monitor, token| monitor.watches.cancel(token));
+        .on_cancel(|monitor: &mut Monitor, token| {
+            monitor.watches.cancel(token);
+            end_stream(monitor, token);
+        });
     if let Some(entries) = options.page_size {
         service = service.page_size(entries);
     }
     let (late, receiver) = channel();
     let watches = Work::new(late, MOST_WATCHES).spawner(|future| smol::spawn(future).detach());
-    let mut monitor = Monitor { watches, cpu: panel::CpuLoad::new() };
+    // Over HTTP the clock of the server is the time of day.
+    let epoch = if options.http.is_some() { 0 } else { events::News::epoch() };
+    let mut monitor = Monitor { watches, cpu: panel::CpuLoad::new(), news: events::News::new(epoch) };
     if let Some(address) = &options.http {
         let server = match address {
             Address::Tcp(address) => HttpServer::bind(address)?,
@@ -168,6 +177,13 @@ async fn serve(options: &Options) -> io::Result<()> {
         };
         let server = server.options(http_options(&options.keys)).late(receiver).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
+        });
+        let server = server.tick(|app, endpoint, now| {
+            let (look, service) = (events::look(app.state, now), app.service);
+            let next = turn(app.state, now, |monitor, token| {
+                endpoint.answer(&mut App::new(service, monitor), token.as_custom(), deliver)
+            });
+            look.into_iter().chain(next).min()
         });
         match address {
             Address::Tcp(_) => say(format_args!("sysmon: serving at http://{}/mcp", server.local_addr()?)),
@@ -181,7 +197,15 @@ async fn serve(options: &Options) -> io::Result<()> {
     let watch = |_: &mut Monitor, server: &mut Server<'_>| {
         resources::CHANGING.into_iter().for_each(|change| server.publish(change));
     };
-    Serve::new(&service).late(receiver).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
+    let serve =
+        Serve::new(&service).late(receiver).watch(EVERY_SECOND, watch).tick(|service, monitor, server, out, now| {
+            let look = events::look(monitor, now);
+            let next = turn(monitor, now, |monitor, token| {
+                service.answer(monitor, token.as_custom(), server, out, deliver).map(drop)
+            });
+            look.into_iter().chain(next).min()
+        });
+    serve.stdio(&mut monitor).await
 }
 
 /// Returns the options of the server: its sessions travel if there is a key.

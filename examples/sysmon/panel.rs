@@ -25,7 +25,8 @@ pub(crate) const TOOL: Tool<Monitor> = Tool::new(
 pub(crate) const RESOURCE: Resource<Monitor> =
     PANEL.resource(|_, read| PANEL.read(read)).title("Panel").description("The live panel of the tool overview");
 
-pub(crate) static EXTENSIONS: [Extension<Monitor>; 1] = [mcp_sansio_extensions::apps::extension()];
+pub(crate) static EXTENSIONS: [Extension<Monitor>; 2] =
+    [mcp_sansio_extensions::apps::extension(), mcp_sansio_extensions::events::extension()];
 
 /// The shortest time over which the load of the processors is measured: shorter ones say little.
 const LEAST: Duration = Duration::from_millis(500);

@@ -1,6 +1,9 @@
 //! The command `events`.
 
-use super::{assert_harmless, made_up};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use super::{assert_harmless, example, inspect, made_up};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/events":{}}},"serverInfo":{"name":"door","version":"1"},"ttlMs":0,"cacheScope":"private"}}"#;
 
@@ -44,4 +47,24 @@ fn occurrences_as_they_come() {
         r#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"who":"\u001b[2J"}}"#
     );
     assert!(code == 4 && error.contains("-32024"), "{error}");
+}
+
+/// A real process ends, and `sysmon` says so.
+#[test]
+fn sysmon_says_that_a_process_has_ended() {
+    let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = format!("pid={}", sleeper.id());
+    let mut watching = inspect(&["--json", "events", "process.ended", &pid, "--", &example("sysmon")]);
+    let mut watching = watching.stderr(Stdio::inherit()).spawn().unwrap();
+    // Without a word before: a subscription that begins later hears of a process that is not there too.
+    sleeper.kill().unwrap();
+    let mut line = String::new();
+    BufReader::new(watching.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    sleeper.wait().unwrap();
+    assert!(
+        line.contains(r#""name":"process.ended""#) && line.contains(&format!(r#""pid":{}"#, sleeper.id())),
+        "{line}"
+    );
 }
