@@ -19,7 +19,7 @@ pub(crate) trait Passage {
     fn writes(&self, layer: &Self::Layer, passing: &Passing, piece: &[u8], out: &mut dyn Sink)
     -> Result<(), FullError>;
 
-    /// Tells a layer that the value is whole. Returns `false` if the message must not go out.
+    /// Says to a layer that the value is whole. Returns `false` if the message must not go out.
     fn sends(&self, layer: &Self::Layer, passing: &Passing, out: &mut dyn Sink) -> bool;
 }
 
