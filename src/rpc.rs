@@ -124,9 +124,8 @@ impl<'a> Envelope<'a> {
 
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
-        if scanner.eat(b"\"jsonrpc\":") {
-            let is_ours = scanner.eat(VERSION) || scanner.read_value()?.as_bytes() == VERSION;
-            self.set_version(is_ours);
+        if scanner.eat(b"\"jsonrpc\":\"2.0\"") {
+            self.set_version(true);
         } else if scanner.eat(b"\"id\":") {
             self.set(Member::Id, scanner.read_value()?);
         } else if scanner.eat(b"\"method\":") {
