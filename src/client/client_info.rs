@@ -38,6 +38,8 @@ pub struct ClientInfo<'t> {
     pub(super) extensions: Option<Raw<'t>>,
     pub(super) result_types: &'t [&'t str],
     pub(crate) revisions: Revisions,
+    /// `clientInfo` and `capabilities` of `initialize`, if they are those of another client.
+    raw: Option<(Raw<'t>, Raw<'t>)>,
     /// The layers.
     pub(super) around: Option<&'t dyn Around>,
 }
@@ -60,6 +62,7 @@ impl<'t> ClientInfo<'t> {
             extensions: None,
             result_types: &[],
             revisions: Revisions::ALL,
+            raw: None,
             around: None,
         }
     }
@@ -140,6 +143,14 @@ impl<'t> ClientInfo<'t> {
         ClientInfo { revisions, ..self }
     }
 
+    /// Writes `clientInfo` and `capabilities` of `initialize` as they are, JSON objects: for a program that passes the messages of
+    /// another client on. The capabilities that this description declares have to be the same. From 2026-07-28 on each request has
+    /// its own, see [`Request::own_client`](super::Request::own_client).
+    #[must_use]
+    pub const fn raw(self, info: Raw<'t>, capabilities: Raw<'t>) -> Self {
+        ClientInfo { raw: Some((info, capabilities)), ..self }
+    }
+
     /// Sets the [layers](Layer) around all messages. A request goes through them in this order, and its outcome in the reverse
     /// one. Default: none.
     #[must_use]
@@ -189,6 +200,9 @@ impl<'t> ClientInfo<'t> {
 
     /// Writes the `clientInfo` object.
     pub(crate) fn write_info(&self, out: &mut Writer<'_>, revision: Revision) {
+        if let Some((info, _)) = self.raw.filter(|_| !revision.is_modern()) {
+            return out.raw(info);
+        }
         let mut object = Object::open(out);
         object.text("name", self.name);
         if revision.has(Since::Title) {
@@ -205,6 +219,9 @@ impl<'t> ClientInfo<'t> {
 
     /// Writes the `capabilities` object with the members that this revision has.
     pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) {
+        if let Some((_, capabilities)) = self.raw.filter(|_| !revision.is_modern()) {
+            return out.raw(capabilities);
+        }
         let declared = self.declared(revision);
         let mut object = Object::open(out);
         object.raw_if("experimental", self.experimental);

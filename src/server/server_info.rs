@@ -189,6 +189,19 @@ impl<'t> ServerInfo<'t> {
         ServerInfo { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
     }
 
+    /// Adds what this library does not know of another server's `InitializeResult` or `DiscoverResult`: members of `capabilities`,
+    /// with `experimental` and `extensions`, and of its `serverInfo`, for clients of the same era. For a program that passes the
+    /// messages of that server on. Call it last.
+    #[must_use]
+    pub const fn raw_members(self, hello: Raw<'t>) -> Self {
+        ServerInfo {
+            experimental: Some(hello),
+            details: Some(pass_details),
+            capabilities: Some(pass_capabilities),
+            ..self
+        }
+    }
+
     /// Sets the extensions of the tables of a service.
     #[cfg(feature = "extensions")]
     pub(crate) const fn declare(self, declared: &'t (dyn DeclareExtensions + Sync)) -> Self {
@@ -325,6 +338,39 @@ fn write_capabilities(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revis
             (false, listed) => changed(listed),
         };
         object.fixed("resources", resources);
+    }
+}
+
+/// Writes the details of the server of [`ServerInfo::raw_members`], whose description is in place of `experimental`.
+fn pass_details(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
+    write_details(about, object, revision);
+    let hello = about.experimental;
+    let signed = || hello?.get("_meta")?.get("io.modelcontextprotocol/serverInfo");
+    let server = hello.and_then(|hello| hello.get("serverInfo")).or_else(signed);
+    pass_others(about, server, &["name", "version", "title", "description", "websiteUrl"], object, revision);
+}
+
+fn pass_capabilities(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) {
+    let all = about.experimental.and_then(|hello| hello.get("capabilities"));
+    let [experimental, extensions] = ["experimental", "extensions"].map(|key| all?.get(key));
+    write_capabilities(&ServerInfo { experimental, extensions, ..*about }, object, revision);
+    let known = ["experimental", "extensions", "completions", "logging", "prompts", "resources", "tools"];
+    pass_others(about, all, &known, object, revision);
+}
+
+/// Writes the members that are not known, if they are of the era of the revision.
+fn pass_others(
+    about: &ServerInfo<'_>,
+    of: Option<Raw<'_>>,
+    known: &[&str],
+    object: &mut Object<'_, '_>,
+    revision: Revision,
+) {
+    let is_modern = about.experimental.is_some_and(|hello| hello.get("supportedVersions").is_some());
+    for (key, value) in of.iter().filter(|_| is_modern == revision.is_modern()).flat_map(Raw::members) {
+        if !known.iter().any(|known| key.eq_str(known)) {
+            object.member(key, value);
+        }
     }
 }
 

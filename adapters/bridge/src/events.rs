@@ -11,13 +11,13 @@ use mcp_sansio::client::{
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap};
-use mcp_sansio::server::{IncomingRequest, Millis, Progress, ProgressValue, RequestToken, ServerChange};
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, ServerChange};
 
 use crate::Bridge;
 use crate::bridge::{Asked, End, NOT_ASKED, Output, key, own};
 use crate::hello::Hello;
 use crate::requests::{HostRequest, Question, RequestState};
+use crate::write::written;
 
 impl Bridge {
     /// Takes an event of the client behind. Its program gives it all of them.
@@ -35,16 +35,19 @@ impl Bridge {
                 }
             }
             ClientEvent::Progress { token, done, total, message } => {
-                let (done, total) = (number(done), total.map(number));
-                let message = message.map(|message| message.to_string());
                 let request = self.requests.iter().find(|request| request.back() == Some(token));
-                if let Some(front) = request.map(|request| request.front) {
-                    self.about(Some(front), move |server, out| {
-                        let progress = total.into_iter().fold(Progress::new(done), Progress::of);
-                        let progress = message.iter().fold(progress, |progress, words| progress.message(words));
-                        let _ = server.progress(front, progress, out);
-                    });
-                }
+                let Some((front, Some(token))) = request.map(|request| (request.front, &request.progress)) else {
+                    return;
+                };
+                let params = written(|params| {
+                    params.raw("progressToken", token.raw());
+                    params.raw("progress", done);
+                    params.raw_if("total", total);
+                    params.text_if("message", message.map(|message| message.to_string()).as_deref());
+                });
+                self.about(Some(front), move |server, out| {
+                    let _ = server.notify("notifications/progress", Raw::parse(&params).ok(), out);
+                });
             }
             ClientEvent::Log { token, level, logger, data } => {
                 // Over lines a log names no request: it is said to belong to the newest.
@@ -248,9 +251,7 @@ impl Bridge {
     /// ([multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)).
     pub(crate) fn require(&mut self, at: usize, questions: Vec<Question>, now: Millis) {
         let (number, state) = self.next_round();
-        let mut out = LineSink::new(Vec::new());
-        let written = whole(&mut out, MessageHead::Result, |out| {
-            let mut result = Object::open(out);
+        let result = written(|result| {
             result.fixed("resultType", "\"input_required\"");
             let mut list = Object::open(result.key("inputRequests"));
             for (index, question) in questions.iter().enumerate() {
@@ -261,13 +262,12 @@ impl Bridge {
             }
             list.close();
             result.text("requestState", &state);
-            result.close()
         });
         let Some(request) = self.requests.get_mut(at) else { return };
         let front = request.front;
         let asked = questions.iter().map(|question| question.id).collect();
         request.park(number, now.saturating_add(self.limits.question_time), asked);
-        if let Ok(result) = written.map_err(drop).and_then(|()| Raw::parse(out.pending()).map_err(drop)) {
+        if let Ok(result) = Raw::parse(&result) {
             self.respond(front, result);
         }
     }
@@ -284,8 +284,4 @@ const fn method(kind: ServerRequestKind) -> &'static str {
         ServerRequestKind::CancelTask => "tasks/cancel",
         _ => "elicitation/create",
     }
-}
-
-fn number(raw: Raw<'_>) -> ProgressValue {
-    raw.u64().map_or_else(|| raw.as_str().parse::<f64>().unwrap_or(-1.0).into(), Into::into)
 }

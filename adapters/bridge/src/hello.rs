@@ -98,6 +98,9 @@ impl Hello {
         info = self.description.iter().fold(info, |info, words| info.description(words));
         info = self.website.iter().fold(info, |info, url| info.website(url));
         info = self.instructions.iter().fold(info, |info, words| info.instructions(words));
+        if let Some(result) = &self.result {
+            return info.raw_members(result.raw());
+        }
         let (experimental, extensions) = (raw(&self.experimental), raw(&self.extensions));
         info = experimental.into_iter().fold(info, ServerInfo::experimental);
         extensions.into_iter().fold(info, ServerInfo::extensions)

@@ -23,6 +23,8 @@ pub struct Host {
     roots_changed: bool,
     experimental: Option<OwnedRaw>,
     extensions: Option<OwnedRaw>,
+    /// `clientInfo` and `capabilities` of an `initialize`.
+    raw: Option<(OwnedRaw, OwnedRaw)>,
 }
 
 impl Host {
@@ -46,6 +48,7 @@ impl Host {
             roots_changed: object("roots").and_then(|roots| roots.get("listChanged")?.bool()) == Some(true),
             experimental: object("experimental").map(OwnedRaw::new),
             extensions: object("extensions").map(OwnedRaw::new),
+            raw: info.zip(capabilities).filter(|_| !meta.is_modern()).map(|(info, all)| (info.into(), all.into())),
         }
     }
 
@@ -86,6 +89,7 @@ impl Host {
         let experimental = self.experimental.as_ref().map(OwnedRaw::raw);
         info = experimental.into_iter().fold(info, ClientInfo::experimental);
         let extensions: Option<Raw<'_>> = self.extensions.as_ref().map(OwnedRaw::raw);
-        extensions.into_iter().fold(info, |info, all| info.extensions(all, RESULT_TYPES))
+        let info = extensions.into_iter().fold(info, |info, all| info.extensions(all, RESULT_TYPES));
+        self.raw.iter().fold(info, |info, (own, all)| info.raw(own.raw(), all.raw()))
     }
 }

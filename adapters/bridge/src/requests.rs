@@ -49,6 +49,8 @@ pub(crate) struct HostRequest {
     /// The message, to send it again; empty if it is not kept.
     pub(crate) line: Vec<u8>,
     pub(crate) begun: Millis,
+    /// Its `progressToken`.
+    pub(crate) progress: Option<OwnedRaw>,
     /// The time until which it waits, also if it is sent again.
     pub(crate) until: Millis,
     /// The name of the method, and of the tool, prompt or resource.
@@ -67,6 +69,7 @@ impl HostRequest {
             modern: request.envelope().meta.is_modern(),
             line: Vec::new(),
             begun: now,
+            progress: request.envelope().meta.progress_token.map(OwnedRaw::new),
             until,
             name: (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default()),
         }

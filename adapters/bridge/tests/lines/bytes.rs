@@ -2,6 +2,7 @@
 
 use crate::rig::Rig;
 use mcp_sansio::revision::Revision;
+use mcp_sansio_bridge::BridgeLimits;
 
 const OLD: Revision = Revision::V2025_11_25;
 const NEW: Revision = Revision::V2026_07_28;
@@ -91,5 +92,60 @@ fn params_results_and_errors_of_one_era() {
             }
             assert!(rig.wire.contains(&format!(r#""id":"i{number}""#)), "{}", rig.wire);
         }
+    }
+}
+
+/// Unknown members of host and server pass with the handshake, within one era.
+#[test]
+fn descriptions_of_one_era() {
+    for host in [OLD, NEW] {
+        let mut rig = Rig::new(OLD, BridgeLimits::default());
+        let (info, capabilities) = (r#"{"name":"h","version":"1","x":[ 1 ]}"#, r#"{"roots":{ },"future":{"a":1.0}}"#);
+        let opening = match host == OLD {
+            true => {
+                rig.last += 1;
+                rig.say(&format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"clientInfo":{info}}}}}"#
+                ));
+                1
+            }
+            false => rig.opening(host),
+        };
+        rig.info = Box::leak(Box::new(Box::leak(Box::new(rig.bridge.host().unwrap().clone())).client_info()));
+        rig.begin();
+        let given = format!(r#""capabilities":{capabilities},"clientInfo":{info}"#);
+        assert_eq!(rig.wire.contains(&given), host == OLD, "{}", rig.wire);
+        let heard = rig.one("initialize");
+        rig.wire.clear();
+        let capabilities = r#"{"tools":{},"tasks":{"list":{ }},"future":{"b":[ ]},"experimental":{"e":{ }}}"#;
+        let server = r#"{"name":"s","icons":[ ],"version":"1","z":1.10}"#;
+        rig.result(
+            &heard,
+            &format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{server}}}"#),
+        );
+        assert!(rig.answer(opening)["result"]["capabilities"]["experimental"]["e"].is_object());
+        for unknown in [r#""tasks":{"list":{ }},"future":{"b":[ ]}"#, r#""icons":[ ],"z":1.10"#] {
+            assert_eq!(rig.wire.contains(unknown), host == OLD, "{}", rig.wire);
+        }
+    }
+}
+
+#[test]
+fn progress_as_it_is_written() {
+    for (host, server) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
+        let mut rig = Rig::open(host, server);
+        let terms =
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+        let terms = if host == NEW { format!(",{terms}") } else { String::new() };
+        rig.say(&format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"t","_meta":{{"progressToken":"\u0070"{terms}}}}}}}"#
+        ));
+        let token = rig.one("tools/call")["params"]["_meta"]["progressToken"].clone();
+        rig.wire.clear();
+        rig.serve(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1.10e5,"total":2E5,"message":"m"}}}}"#
+        ));
+        let told = r#""params":{"progressToken":"\u0070","progress":1.10e5,"total":2E5,"message":"m"}"#;
+        assert!(rig.wire.contains(told), "{}", rig.wire);
     }
 }

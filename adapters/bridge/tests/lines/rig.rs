@@ -21,6 +21,8 @@ type Line = LineClient<'static, LineSink<Vec<u8>>>;
 pub(crate) struct Rig {
     pub(crate) bridge: Bridge,
     client: Option<Line>,
+    /// The description of the client behind.
+    pub(crate) info: &'static ClientInfo<'static>,
     pub(crate) now: u64,
     server: Revision,
     /// The last id of the host.
@@ -40,7 +42,17 @@ impl Rig {
 
     /// A rig around a bridge.
     pub(crate) fn of(server: Revision, bridge: Bridge) -> Self {
-        Rig { bridge, client: None, now: 0, server, last: 0, got: Vec::new(), wire: String::new(), heard: Vec::new() }
+        Rig {
+            bridge,
+            client: None,
+            info: &INFO,
+            now: 0,
+            server,
+            last: 0,
+            got: Vec::new(),
+            wire: String::new(),
+            heard: Vec::new(),
+        }
     }
 
     /// A host and a server that are open.
@@ -152,7 +164,7 @@ impl Rig {
             self.now = self.bridge.next_deadline().expect("it never wants one").max(self.now);
             self.wait(0);
         }
-        let client = Client::new(&INFO, Slots::growing(64)).held(Store::growing(1 << 20));
+        let client = Client::new(self.info, Slots::growing(64)).held(Store::growing(1 << 20));
         let mut client = LineClient::new(LineBuffer::new(Store::growing(1 << 20)), client, LineSink::new(Vec::new()));
         match self.server.is_modern() {
             true => client.client().connect(),
