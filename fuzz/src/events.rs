@@ -5,7 +5,7 @@ use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_extensions::events::client::{EventFollower, EventStep, FollowedEvent, StreamNotification};
-use mcp_sansio_extensions::events::webhook::{WebhookDelivery, WebhookFollower, WebhookSecret, receive};
+use mcp_sansio_extensions::events::webhook::{ReceivedDelivery, WebhookFollower, WebhookSecret, receive};
 use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ pub(crate) fn client(data: &[u8]) -> Option<()> {
     let id = result.get("eventId").and_then(|id| id.text()).map_or("id".into(), |id| id.to_string());
     for _ in 0..3 {
         let signature = secret.sign(&id, 1, data);
-        let delivery = WebhookDelivery { headers: [&id, "1", &signature], subscription: "s", body: data };
+        let delivery = ReceivedDelivery { headers: [&id, "1", &signature], subscription: "s", body: data };
         let answer = receive(&mut hooks, &delivery, 1_000).0;
         assert!([200, 204, 400, 410, 413, 503].contains(&answer.status), "{answer:?}");
         let _ = hooks[0].subscribed(result, 0);

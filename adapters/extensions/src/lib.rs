@@ -26,5 +26,5 @@ mod shared;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-#[cfg(any(feature = "events-client", feature = "tasks-client"))]
+#[cfg(any(feature = "events-client", feature = "events-webhooks", feature = "tasks-client"))]
 mod written;

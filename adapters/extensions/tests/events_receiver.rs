@@ -8,7 +8,7 @@ use mcp_sansio::client::Request;
 use mcp_sansio::client::views::ViewError;
 use mcp_sansio::json::Raw;
 use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
-use mcp_sansio_extensions::events::webhook::{LONGEST_BODY, WebhookDelivery, WebhookFollower, WebhookSecret, receive};
+use mcp_sansio_extensions::events::webhook::{LONGEST_BODY, ReceivedDelivery, WebhookFollower, WebhookSecret, receive};
 use mcp_sansio_http::http1::{Connection, ConnectionLimits, ConnectionStep, Status};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn event(id: &str) -> String {
 fn deliver(hooks: &mut [WebhookFollower], secret: &WebhookSecret, to: &str, id: &str, body: &str) -> (u16, String) {
     let signature = secret.sign(id, NOW / 1000, body.as_bytes());
     let timestamp = (NOW / 1000).to_string();
-    let delivery = WebhookDelivery { headers: [id, &timestamp, &signature], subscription: to, body: body.as_bytes() };
+    let delivery = ReceivedDelivery { headers: [id, &timestamp, &signature], subscription: to, body: body.as_bytes() };
     let answer = receive(hooks, &delivery, NOW + 1_000).0;
     (answer.status, answer.body)
 }
@@ -122,7 +122,7 @@ fn only_what_the_server_has_signed() {
     let good = secret(7).sign("e1", NOW / 1000, body.as_bytes());
     let other = secret(8).sign("e1", NOW / 1000, body.as_bytes());
     let mut status = |headers: [&str; 3], subscription: &str, body: &str, now: u64| {
-        receive(&mut hooks, &WebhookDelivery { headers, subscription, body: body.as_bytes() }, now).0.status
+        receive(&mut hooks, &ReceivedDelivery { headers, subscription, body: body.as_bytes() }, now).0.status
     };
     let spaced = body.replace(',', ", ");
     for (headers, to, body, now, expected) in [
@@ -221,7 +221,7 @@ fn serve(mut socket: TcpStream, hooks: &mut [WebhookFollower]) {
         if wire.step(0) == ConnectionStep::Request {
             let (request, response) = wire.exchange().unwrap();
             assert_eq!((request.head.method(), request.head.path()), ("POST", "/hooks/1"));
-            let delivery = WebhookDelivery::new(|name| request.head.text_of(name), request.body);
+            let delivery = ReceivedDelivery::new(|name| request.head.text_of(name), request.body);
             let answer = receive(hooks, &delivery, NOW).0;
             let json = [("Content-Type", "application/json")];
             response.full(Status(answer.status), &json, answer.body.as_bytes()).unwrap();

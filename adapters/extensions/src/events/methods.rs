@@ -10,7 +10,7 @@ use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResu
 
 use crate::events::event_type::{EventType, FORBIDDEN, NOT_FOUND};
 use crate::events::leases::{end_lapsed, hold, unsubscribe};
-use crate::events::ring::{HasEvents, ID, ring};
+use crate::events::ring::{HasEvents, ID, WebhookMethods, ring};
 use crate::events::source::{Cursor, EventSubscription, Occurrences, Step, cursor_of};
 use crate::events::streams::StreamSlot;
 
@@ -19,7 +19,7 @@ const BATCH: usize = 100;
 
 const NO_PUSH: RpcError<'static> = unsupported(r#"{"feature":"deliveryMode","value":"push"}"#);
 const NO_WEBHOOK: RpcError<'static> = unsupported(r#"{"feature":"deliveryMode","value":"webhook"}"#);
-const NO_SUBSCRIPTION: RpcError<'static> =
+pub(crate) const NO_SUBSCRIPTION: RpcError<'static> =
     RpcError::new(-32023, "NotFound").with_data(Raw::constant(r#"{"kind":"subscription"}"#));
 
 const fn unsupported(data: &'static str) -> RpcError<'static> {
@@ -27,7 +27,7 @@ const fn unsupported(data: &'static str) -> RpcError<'static> {
 }
 
 /// Returns the extension: `events/list` and `events/poll`, and with [`STREAMS`](HasEvents::STREAMS) `events/stream`. `events/subscribe`
-/// and `events/unsubscribe` answer with the errors of a server without webhooks.
+/// and `events/unsubscribe` answer with the errors of a server without webhooks, unless there are [`WEBHOOKS`](HasEvents::WEBHOOKS).
 pub const fn extension<S: HasEvents>() -> Extension<S> {
     let extension = Extension::new(ID).methods(Tables::<S>::METHODS);
     if S::LIST_CHANGED {
@@ -48,9 +48,24 @@ impl<S: HasEvents> Tables<S> {
         ExtensionMethod::new("events/list", list).open().reserve(usize::MAX),
         ExtensionMethod::new("events/poll", poll).open().reserve(usize::MAX),
         ExtensionMethod::new("events/stream", if S::STREAMS { stream } else { no_stream }).open().reserve(usize::MAX),
-        ExtensionMethod::new("events/subscribe", |state, request| webhook(state, request, NO_WEBHOOK)).open(),
-        ExtensionMethod::new("events/unsubscribe", |state, request| webhook(state, request, NO_SUBSCRIPTION)).open(),
+        ExtensionMethod::new("events/subscribe", Self::WEBHOOKS[0]).open().reserve(usize::MAX),
+        ExtensionMethod::new("events/unsubscribe", Self::WEBHOOKS[1]).open(),
     ];
+
+    const WEBHOOKS: WebhookMethods<S> = match S::WEBHOOKS {
+        Some(methods) => methods,
+        None => [
+            |state, request| webhook(state, request, NO_WEBHOOK),
+            |state, request| webhook(state, request, NO_SUBSCRIPTION),
+        ],
+    };
+
+    const DELIVERY: &'static str = match (S::STREAMS, S::WEBHOOKS.is_some()) {
+        (false, false) => r#"["poll"]"#,
+        (true, false) => r#"["push","poll"]"#,
+        (false, true) => r#"["webhook","poll"]"#,
+        (true, true) => r#"["webhook","push","poll"]"#,
+    };
 }
 
 /// `events/list`. A cursor is the number of an event type.
@@ -81,7 +96,7 @@ fn write_page<S: HasEvents>(state: &S, from: usize, most: usize, result: &mut Ob
         let mut entry = Object::open(out);
         entry.text("name", event.name);
         entry.text("description", event.description);
-        entry.fixed("delivery", if S::STREAMS { r#"["push","poll"]"# } else { r#"["poll"]"# });
+        entry.fixed("delivery", Tables::<S>::DELIVERY);
         entry.fixed("inputSchema", event.input);
         entry.fixed("payloadSchema", event.payload);
         entry.raw_if("_meta", event.meta);
@@ -105,24 +120,32 @@ fn named<S: HasEvents>(
 }
 
 /// The subscription of a request, and its beginning.
-struct Wanted<'r, S: HasEvents> {
-    event: &'static EventType<S>,
-    number: u32,
-    subscription: EventSubscription<'r>,
+pub(crate) struct Wanted<'r, S: HasEvents> {
+    pub(crate) event: &'static EventType<S>,
+    pub(crate) number: u32,
+    pub(crate) subscription: EventSubscription<'r>,
     cursor: Option<Cursor>,
     /// The oldest `timestamp` that is delivered, in milliseconds since the beginning of 1970.
-    not_before: u64,
+    pub(crate) not_before: u64,
 }
 
 impl<'r, S: HasEvents> Wanted<'r, S> {
-    fn of(state: &S, request: &CustomRequest<'r>) -> Result<Self, RpcError<'static>> {
-        let member = |name| request.params().and_then(|params| params.get(name));
+    /// Returns the event type of a request, its number, and the subscription, which is not checked yet.
+    pub(crate) fn named(
+        state: &S,
+        request: &CustomRequest<'r>,
+    ) -> Result<(&'static EventType<S>, u32, EventSubscription<'r>), RpcError<'static>> {
         let (event, number) = named(state, request)?;
-        let arguments = member("arguments").unwrap_or(Raw::constant("{}"));
+        let arguments = request.params().and_then(|params| params.get("arguments")).unwrap_or(Raw::constant("{}"));
         if arguments.kind() != JsonKind::Object {
             return Err(RpcError::invalid_params("Invalid params: arguments is not an object"));
         }
-        let subscription = EventSubscription { arguments, principal: request.principal() };
+        Ok((event, number, EventSubscription { arguments, principal: request.principal() }))
+    }
+
+    pub(crate) fn of(state: &S, request: &CustomRequest<'r>) -> Result<Self, RpcError<'static>> {
+        let member = |name| request.params().and_then(|params| params.get(name));
+        let (event, number, subscription) = Self::named(state, request)?;
         event.admit(state, &subscription)?;
         let cursor = match member("cursor").filter(|cursor| cursor.kind() != JsonKind::Null) {
             // No ring makes one with escapes, and no source should.
@@ -146,6 +169,18 @@ impl<'r, S: HasEvents> Wanted<'r, S> {
         let mut found = Occurrences::new(self.number, self.cursor, self.not_before, take);
         self.event.source.unwrap_or(ring::<S>)(state, &self.subscription, &mut found)?;
         Ok((found.position, found.truncated))
+    }
+
+    /// Looks where a subscription that stays begins, and whether that is later than its cursor.
+    pub(crate) fn begin(&self, state: &S) -> Result<(Cursor, bool), RpcError<'static>> {
+        let mut first = None;
+        let (end, truncated) = self.read(state, &mut |step| {
+            if let Step::Gap(cursor) = step {
+                first.get_or_insert(cursor_of(cursor));
+            }
+            true
+        })?;
+        Ok((first.or(self.cursor).unwrap_or(end), truncated))
     }
 
     /// Writes the result of a poll with up to `most` occurrences, after as many as are to be skipped.
@@ -185,7 +220,7 @@ impl<'r, S: HasEvents> Wanted<'r, S> {
 }
 
 /// Writes a cursor. A source without cursors has an empty one, and an absent one is as `null`.
-fn write_cursor(members: &mut Object<'_, '_>, cursor: &Cursor) {
+pub(crate) fn write_cursor(members: &mut Object<'_, '_>, cursor: &Cursor) {
     if !cursor.as_str().is_empty() {
         members.text("cursor", cursor.as_str());
     }
@@ -227,16 +262,8 @@ fn no_stream<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> Ha
 
 /// `events/stream`: opens a stream, which [`deliver`] goes on with.
 fn stream<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let mut wanted = Wanted::of(&*state, request)?;
-    // Looks where it begins, and whether that is later than the cursor.
-    let mut first = None;
-    let (end, truncated) = wanted.read(state, &mut |step| {
-        if let Step::Gap(cursor) = step {
-            first.get_or_insert(cursor_of(cursor));
-        }
-        true
-    })?;
-    let cursor = *wanted.cursor.insert(first.or(wanted.cursor).unwrap_or(end));
+    let wanted = Wanted::of(&*state, request)?;
+    let (cursor, truncated) = wanted.begin(&*state)?;
     let slot = StreamSlot::new(request.token(), wanted.number, cursor, wanted.not_before);
     state.events_mut().streams.open(slot, &wanted.subscription)?;
     if let Some((begin, _)) = wanted.event.hooks {

@@ -83,7 +83,7 @@ pub mod webhook;
 
 pub use event_type::{EventType, FORBIDDEN, NOT_FOUND};
 pub use methods::{deliver, end_stream, extension, turn};
-pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, LIST_CHANGED, emit};
+pub use ring::{EmitError, EventOccurrence, Events, HasEvents, ID, LIST_CHANGED, WebhookMethods, emit};
 pub use source::{EventSubscription, Occurrences};
 pub use streams::StreamSlot;
 pub use subscribers::LeaseSlot;

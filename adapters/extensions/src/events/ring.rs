@@ -8,6 +8,7 @@ use mcp_sansio::json::{Object, Raw, write};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, RequestToken, ServerChange};
+use mcp_sansio::service::{CustomRequest, HandlerResult};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
 
 use crate::events::event_type::EventType;
@@ -27,6 +28,9 @@ pub const LIST_CHANGED: ServerChange<'static> = ServerChange::Topic { member: "e
 /// The bytes before the `eventId` of an occurrence: the timestamp, and the length of the id.
 const HEAD: usize = 9;
 
+/// The methods `events/subscribe` and `events/unsubscribe`: `webhook::methods` (feature `events-webhooks`).
+pub type WebhookMethods<S> = [fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult; 2];
+
 /// The state of a program that has events.
 pub trait HasEvents: Sized + 'static {
     /// The event types, each name once.
@@ -44,6 +48,9 @@ pub trait HasEvents: Sized + 'static {
     /// [`LIST_CHANGED`], and its server has subscriptions. Default: `false`.
     #[doc(alias = "listChanged")]
     const LIST_CHANGED: bool = false;
+
+    /// The methods of webhooks, with which a server on a host also delivers to URLs of its clients. Default: none.
+    const WEBHOOKS: Option<WebhookMethods<Self>> = None;
 
     /// Returns the events.
     fn events(&self) -> &Events<'static>;

@@ -25,7 +25,7 @@ const SUBSCRIBE_TIME: Millis = 60_000;
 /// The parts of an HTTP request that count.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "what the extension says of a request")]
-pub struct WebhookDelivery<'d> {
+pub struct ReceivedDelivery<'d> {
     /// `webhook-id`, `webhook-timestamp` and `webhook-signature`; empty if the request has none.
     pub headers: [&'d str; 3],
     /// `X-MCP-Subscription-Id`.
@@ -34,12 +34,12 @@ pub struct WebhookDelivery<'d> {
     pub body: &'d [u8],
 }
 
-impl<'d> WebhookDelivery<'d> {
+impl<'d> ReceivedDelivery<'d> {
     /// Takes the headers by their names, in small letters, and the body.
     pub fn new(header: impl Fn(&str) -> Option<&'d str>, body: &'d [u8]) -> Self {
         let get = |name| header(name).unwrap_or("");
         let headers = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(get);
-        WebhookDelivery { headers, subscription: get("x-mcp-subscription-id"), body }
+        ReceivedDelivery { headers, subscription: get("x-mcp-subscription-id"), body }
     }
 }
 
@@ -88,7 +88,7 @@ pub struct DeliveryStatus {
 /// ```
 /// use mcp_sansio::json::Raw;
 /// use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
-/// use mcp_sansio_extensions::events::webhook::{WebhookDelivery, WebhookFollower, WebhookSecret, receive};
+/// use mcp_sansio_extensions::events::webhook::{ReceivedDelivery, WebhookFollower, WebhookSecret, receive};
 ///
 /// let secret = WebhookSecret::new(&[7; 32]).unwrap(); // secure random bytes
 /// let bell = EventFollower::new("bell.rung").cursor_from(None);
@@ -99,7 +99,7 @@ pub struct DeliveryStatus {
 /// let body = br#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"door":2}}"#;
 /// let signature = secret.sign("e1", 1_785_231_000, body); // made by the server
 /// let headers = ["e1", "1785231000", &signature];
-/// let delivery = WebhookDelivery { headers, subscription: "sub_1", body };
+/// let delivery = ReceivedDelivery { headers, subscription: "sub_1", body };
 /// let (answer, follower) = receive(&mut hooks, &delivery, 1_785_231_001_000);
 /// assert_eq!(answer.status, 204);
 /// assert!(matches!(follower.unwrap().follower().event(), Some(FollowedEvent::Occurred(_))));
@@ -249,13 +249,13 @@ impl WebhookFollower {
     }
 
     /// Returns whether a delivery is signed with a secret of the subscription.
-    fn verifies(&self, delivery: &WebhookDelivery<'_>, now: u64) -> bool {
+    fn verifies(&self, delivery: &ReceivedDelivery<'_>, now: u64) -> bool {
         let mut secrets = core::iter::once(&self.secret).chain(&self.old_secret);
         secrets.any(|secret| secret.verify(delivery.headers, delivery.body, now / 1000).is_ok())
     }
 
     /// Takes a delivery whose signature is good.
-    fn deliver(&mut self, delivery: &WebhookDelivery<'_>) -> WebhookAnswer {
+    fn deliver(&mut self, delivery: &ReceivedDelivery<'_>) -> WebhookAnswer {
         let Some(body) = Raw::parse(delivery.body.trim_ascii()).ok().filter(|body| body.kind() == JsonKind::Object)
         else {
             return WebhookAnswer::status(400);
@@ -293,7 +293,7 @@ impl WebhookFollower {
 /// changes nothing. `now` is in milliseconds since the beginning of 1970.
 pub fn receive<'f>(
     followers: &'f mut [WebhookFollower],
-    delivery: &WebhookDelivery<'_>,
+    delivery: &ReceivedDelivery<'_>,
     now: u64,
 ) -> (WebhookAnswer, Option<&'f mut WebhookFollower>) {
     if delivery.body.len() > LONGEST_BODY {

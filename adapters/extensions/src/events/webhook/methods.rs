@@ -1,0 +1,290 @@
+//! `events/subscribe`, `events/unsubscribe`, and the work between them.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use mcp_sansio::error::RpcError;
+use mcp_sansio::json::{Object, Raw};
+use mcp_sansio::server::{Millis, RequestToken, RespondError};
+use mcp_sansio::service::{CustomRequest, HandlerResult};
+
+use crate::events::event_type::{EventType, FORBIDDEN};
+use crate::events::methods::{NO_SUBSCRIPTION, Wanted, write_cursor};
+use crate::events::ring::{HasEvents, WebhookMethods};
+use crate::events::source::{Cursor, Occurrences, Step, cursor_of};
+use crate::events::subscribers::TOO_MANY;
+use crate::events::webhook::signature::WebhookSecret;
+use crate::events::webhook::table::{Hook, HookState, LONGEST_BODY, Subscribe, Webhooks};
+use crate::shared::date::iso_8601;
+use crate::written::written;
+
+/// The state of a program whose events can be delivered by webhook.
+pub trait HasWebhooks: HasEvents {
+    /// Returns the subscriptions by webhook.
+    fn webhooks(&self) -> &Webhooks;
+
+    /// Returns the subscriptions by webhook, to change them.
+    fn webhooks_mut(&mut self) -> &mut Webhooks;
+}
+
+/// Returns the methods, for the constant [`HasEvents::WEBHOOKS`].
+#[must_use]
+pub const fn methods<S: HasWebhooks>() -> WebhookMethods<S> {
+    [subscribe::<S>, unsubscribe::<S>]
+}
+
+const fn invalid(why: &'static str) -> RpcError<'static> {
+    RpcError::invalid_params(why)
+}
+
+/// Returns the URL of a request.
+fn url<'r, S: HasWebhooks>(state: &S, request: &CustomRequest<'r>) -> Result<(Raw<'r>, &'r str), RpcError<'static>> {
+    let delivery = request.params().and_then(|params| params.get("delivery"));
+    let delivery = delivery.ok_or(invalid("Invalid params: delivery is missing"))?;
+    let url = delivery.get("url").and_then(|url| url.text()?.plain()).filter(|url| state.webhooks().accepts(url));
+    Ok((delivery, url.ok_or(invalid("Invalid params: delivery.url is not an https URL"))?))
+}
+
+/// Returns the time at which a subscription of this request ends.
+fn grant(webhooks: &Webhooks, request: &CustomRequest<'_>) -> Result<Millis, RpcError<'static>> {
+    let limits = &webhooks.limits;
+    let ttl = match request.params().and_then(|params| params.get("ttlMs")) {
+        Some(ttl) if ttl.as_str() != "null" => {
+            ttl.u64().ok_or(invalid("Invalid params: ttlMs is not a number of milliseconds"))?
+        }
+        _ => limits.longest,
+    };
+    Ok(request.now().saturating_add(ttl.max(limits.shortest).min(limits.longest)))
+}
+
+fn subscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    let Some(principal) = request.principal() else { return Err(FORBIDDEN.into()) };
+    let wanted = Wanted::of(&*state, request)?;
+    let (delivery, url) = url(state, request)?;
+    let secret = delivery.get("secret").and_then(|secret| WebhookSecret::parse(secret.text()?.plain()?));
+    let subscribe = Subscribe {
+        url,
+        secret: secret.ok_or(invalid("Invalid params: delivery.secret is not a whsec_ secret"))?,
+        event: wanted.number,
+        name: wanted.event.name,
+        subscription: wanted.subscription,
+        until: grant(state.webhooks(), request)?,
+    };
+    let now = request.now();
+    end_expired(state, now);
+    if let Some(at) = state.webhooks().find(url, wanted.number, &wanted.subscription) {
+        let Some(hook) = state.webhooks().hooks.get(at) else { return Err(NO_SUBSCRIPTION.into()) };
+        if hook.state != HookState::Active {
+            // Another request waits for its endpoint.
+            return Err(TOO_MANY.into());
+        }
+        state.webhooks_mut().renew(at, &subscribe, now);
+        return answer_subscribe(state, at, true, request);
+    }
+    state.webhooks().check_room(principal)?;
+    if state.webhooks().is_asking(url) {
+        return Err(TOO_MANY.into());
+    }
+    let begin = wanted.begin(&*state)?;
+    let (token, not_before) = (request.token(), wanted.not_before);
+    let is_known = state.webhooks_mut().add(&subscribe, begin, not_before, token, now);
+    if !is_known {
+        return request.later().1;
+    }
+    if let Some((begin, _)) = wanted.event.hooks {
+        begin(state, &wanted.subscription);
+    }
+    let at = state.webhooks().hooks.len() - 1;
+    answer_subscribe(state, at, false, request)
+}
+
+/// Answers `events/subscribe` for an active subscription.
+fn answer_subscribe<S: HasWebhooks>(
+    state: &mut S,
+    at: usize,
+    is_refresh: bool,
+    request: &mut CustomRequest<'_>,
+) -> HandlerResult {
+    let (events, Some(hook)) = (state.events(), state.webhooks().hooks.get(at)) else {
+        return Err(NO_SUBSCRIPTION.into());
+    };
+    let time = |at: Millis| iso_8601(events.unix_millis(at));
+    request.result_as("complete", &mut |result| {
+        result.text("id", &hook.id);
+        result.text("refreshBefore", time(hook.until).as_str());
+        write_cursor(result, &hook.cursor);
+        result.boolean("truncated", hook.truncated && !is_refresh);
+        if !is_refresh {
+            return;
+        }
+        let mut status = Object::open(result.key("deliveryStatus"));
+        status.boolean("active", true);
+        for (member, at) in [("lastDeliveryAt", hook.last_delivery), ("failedSince", hook.failed_since)] {
+            if let Some(at) = at {
+                status.text(member, time(at).as_str());
+            }
+        }
+        match hook.last_error {
+            Some(failure) => status.text("lastError", failure.name()),
+            None => status.fixed("lastError", "null"),
+        }
+        status.close();
+    })
+}
+
+fn unsubscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    if request.principal().is_none() {
+        return Err(FORBIDDEN.into());
+    }
+    // Also of an event type that the user may not hear of any more.
+    let (event, number, subscription) = Wanted::named(&*state, request)?;
+    let (_, url) = url(state, request)?;
+    let found = state.webhooks().find(url, number, &subscription);
+    let hook = found.map(|at| state.webhooks_mut().hooks.remove(at)).ok_or(NO_SUBSCRIPTION)?;
+    if let (Some((_, end)), HookState::Active) = (event.hooks, hook.state) {
+        end(state, &hook.subscription());
+    }
+    request.result_as("complete", &mut |_| {})
+}
+
+fn event<S: HasWebhooks>(hook: &Hook) -> Option<&'static EventType<S>> {
+    S::EVENTS.get(hook.event as usize)
+}
+
+/// Removes the subscriptions that were not renewed.
+fn end_expired<S: HasWebhooks>(state: &mut S, now: Millis) {
+    state.webhooks_mut().end_questions(now);
+    // One that waits for its answer is answered first.
+    let is_over = |hook: &Hook| hook.until <= now && matches!(hook.state, HookState::Active | HookState::Ended);
+    while let Some(at) = state.webhooks().hooks.iter().position(is_over) {
+        let hook = state.webhooks_mut().hooks.remove(at);
+        if let (Some((_, end)), HookState::Active) = (event::<S>(&hook).and_then(|event| event.hooks), hook.state) {
+            end(state, &hook.subscription());
+        }
+    }
+}
+
+/// Does what is due: ends subscriptions that were not renewed or may not go on, answers requests whose endpoints have answered, and makes the
+/// next deliveries. Returns the time of the next turn. `answer` answers a request with [`complete`], by the method `answer` of its
+/// connection.
+pub fn turn<S: HasWebhooks>(
+    state: &mut S,
+    now: Millis,
+    mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
+) -> Option<Millis> {
+    end_expired(state, now);
+    let waiting = |hook: &Hook| match hook.state {
+        HookState::Verified(token, _) => Some(token),
+        _ => None,
+    };
+    let tokens: Vec<_> = state.webhooks().hooks.iter().filter_map(waiting).collect();
+    for token in tokens {
+        if let Err(RespondError::Stale) = answer(state, token) {
+            state.webhooks_mut().hooks.retain(|hook| waiting(hook) != Some(token));
+        }
+    }
+    for at in (0..state.webhooks().hooks.len()).rev() {
+        prepare(state, at, now);
+    }
+    state.webhooks().next_due()
+}
+
+/// Answers `events/subscribe` after its endpoint was asked.
+///
+/// # Errors
+/// The handler has answered already, or the answer does not fit.
+pub fn complete<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
+    let token = request.token();
+    let of_request = |hook: &Hook| matches!(hook.state, HookState::Verified(own, _) if own == token);
+    let Some(at) = state.webhooks().hooks.iter().position(of_request) else { return Err(NO_SUBSCRIPTION.into()) };
+    let Some(hook) = state.webhooks_mut().hooks.get_mut(at) else { return Err(NO_SUBSCRIPTION.into()) };
+    match hook.state {
+        HookState::Verified(_, Err(failure)) => {
+            state.webhooks_mut().hooks.remove(at);
+            Err(failure.error().into())
+        }
+        _ => {
+            hook.state = HookState::Active;
+            if let Some((begin, _)) = event::<S>(hook).and_then(|event| event.hooks) {
+                // The hook gets the whole state.
+                let hook = state.webhooks_mut().hooks.remove(at);
+                begin(state, &hook.subscription());
+                state.webhooks_mut().hooks.insert(at, hook);
+            }
+            answer_subscribe(state, at, false, request)
+        }
+    }
+}
+
+/// Makes the next delivery of a subscription that has none.
+fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
+    let Some(hook) = state.webhooks().hooks.get(at) else { return };
+    let Some(event) = event::<S>(hook) else { return };
+    if hook.state != HookState::Active || hook.pending.is_some() {
+        return;
+    }
+    if let Err(refusal) = event.admit(state, &hook.subscription()) {
+        let error = written(|out| refusal.write(out)).unwrap_or_default();
+        let body = [br#"{"type":"terminated","error":"#, error.as_slice(), b"}"].concat();
+        let mut hook = state.webhooks_mut().hooks.remove(at);
+        hook.state = HookState::Ended;
+        if let Some((_, end)) = event.hooks {
+            end(state, &hook.subscription());
+        }
+        let cursor = hook.cursor;
+        state.webhooks_mut().control(&mut hook, "terminated", body, cursor, now);
+        return state.webhooks_mut().hooks.push(hook);
+    }
+    if event.source.is_some() && now < hook.look {
+        return;
+    }
+    let mut next = None;
+    let mut take = |step: Step<'_>| {
+        if next.is_some() {
+            return false;
+        }
+        next = Some(match step {
+            Step::Gap(cursor) => (None, cursor_of(cursor)),
+            Step::Occurrence(mut found) => {
+                let cursor = cursor_of(found.cursor);
+                let body = written(|out| {
+                    let mut occurrence = Object::open(out);
+                    found.write(event.name, &mut occurrence);
+                    write_cursor(&mut occurrence, &cursor);
+                    occurrence.close();
+                });
+                let body = body.ok().filter(|body| body.len() <= LONGEST_BODY);
+                (body.map(|body| (found.id.to_string(), body)), cursor)
+            }
+        });
+        true
+    };
+    let mut found = Occurrences::new(hook.event, Some(hook.cursor), hook.not_before, &mut take);
+    let read = event.source.unwrap_or(crate::events::ring::ring::<S>)(state, &hook.subscription(), &mut found);
+    let end = found.position;
+    let look = now.saturating_add(state.events().poll_interval());
+    let webhooks = state.webhooks_mut();
+    match (next, read) {
+        (Some((Some(delivery), cursor)), _) => webhooks.deliver(at, delivery, cursor, now),
+        // Some are gone, or one is too large.
+        (Some((None, cursor)), _) => {
+            let id = format!("msg_gap_{}", webhooks.nonce());
+            webhooks.deliver(at, (id, gap(&cursor)), cursor, now);
+        }
+        (None, Ok(())) => webhooks.moved(at, end),
+        // It is tried again.
+        (None, Err(_)) => {}
+    }
+    webhooks.look_again(at, look);
+}
+
+fn gap(cursor: &Cursor) -> Vec<u8> {
+    let body = written(|out| {
+        let mut body = Object::open(out);
+        body.text("type", "gap");
+        write_cursor(&mut body, cursor);
+        body.close();
+    });
+    body.unwrap_or_default()
+}

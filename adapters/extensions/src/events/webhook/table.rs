@@ -1,0 +1,457 @@
+//! The subscriptions by webhook, and the deliveries that are due.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use mcp_sansio::error::RpcError;
+use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio::server::{Millis, RequestToken};
+use sha2::{Digest, Sha256};
+
+use crate::events::source::{Cursor, EventSubscription};
+use crate::events::subscribers::TOO_MANY;
+use crate::events::webhook::signature::WebhookSecret;
+
+/// The times between the attempts to deliver, in milliseconds: after the last one it is given up.
+const PAUSES: [Millis; 4] = [10_000, 30_000, 120_000, 480_000];
+
+/// Both secrets sign for so long after a change, in milliseconds.
+const GRACE: Millis = 300_000;
+
+/// The longest body, in bytes.
+pub(crate) const LONGEST_BODY: usize = 256 << 10;
+
+/// Fills bytes with random ones.
+type Random = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// Limits of [`Webhooks`].
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "all limits are the choice of the program")]
+pub struct WebhookLimits {
+    /// The most subscriptions, and the most of one user.
+    pub most: usize,
+    /// The most of one user.
+    pub share: usize,
+    /// The shortest lifetime that is granted, in milliseconds.
+    pub shortest: Millis,
+    /// The longest, which is also granted to those that ask for none, in milliseconds. Subscriptions are not kept over a start of the
+    /// program: minutes to an hour.
+    pub longest: Millis,
+}
+
+/// The kind of failure of a delivery: the client of the subscription hears of it, and of nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeliveryFailure {
+    /// There was no connection, or its address is not allowed.
+    ConnectionRefused,
+    /// The time was over.
+    Timeout,
+    /// TLS failed.
+    Tls,
+    /// The status was 400 to 499.
+    Http4xx,
+    /// Any other status.
+    Http5xx,
+    /// The endpoint did not repeat the challenge.
+    ChallengeFailed,
+}
+
+impl DeliveryFailure {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            DeliveryFailure::ConnectionRefused => "connection_refused",
+            DeliveryFailure::Timeout => "timeout",
+            DeliveryFailure::Tls => "tls_error",
+            DeliveryFailure::Http4xx => "http_4xx",
+            DeliveryFailure::Http5xx => "http_5xx",
+            DeliveryFailure::ChallengeFailed => "challenge_failed",
+        }
+    }
+
+    /// Returns the error of `events/subscribe`.
+    pub(crate) const fn error(self) -> RpcError<'static> {
+        RpcError::new(-32027, "CallbackEndpointError").with_data(Raw::constant(match self {
+            DeliveryFailure::ConnectionRefused => r#"{"reason":"connection_refused"}"#,
+            DeliveryFailure::Timeout => r#"{"reason":"timeout"}"#,
+            DeliveryFailure::Tls => r#"{"reason":"tls_error"}"#,
+            DeliveryFailure::Http4xx => r#"{"reason":"http_4xx"}"#,
+            DeliveryFailure::Http5xx => r#"{"reason":"http_5xx"}"#,
+            DeliveryFailure::ChallengeFailed => r#"{"reason":"challenge_failed"}"#,
+        }))
+    }
+}
+
+/// A POST that is due. Send it within some seconds, follow no redirect, and connect only to a public address, which is looked at for each
+/// POST anew; then call [`Webhooks::delivered`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WebhookDelivery {
+    /// The number, for [`Webhooks::delivered`].
+    pub number: u64,
+    /// The address, with `https`.
+    pub url: String,
+    /// The headers: `Content-Type`, the signature, and the id of the subscription.
+    pub headers: [(&'static str, String); 5],
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// The state of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookState {
+    /// The endpoint is asked whether it wants deliveries; the request waits.
+    Verifying(RequestToken),
+    /// It has answered, and the request is to be answered.
+    Verified(RequestToken, Result<(), DeliveryFailure>),
+    Active,
+    /// The server has ended it; only the word about it is to be delivered.
+    Ended,
+}
+
+/// A POST that was not acknowledged yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    number: u64,
+    /// `webhook-id`
+    id: String,
+    body: Vec<u8>,
+    /// The cursor when it is acknowledged or given up.
+    then: Cursor,
+    attempts: usize,
+    at: Millis,
+    is_sent: bool,
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    pub(crate) id: String,
+    pub(crate) principal: String,
+    pub(crate) url: String,
+    pub(crate) event: u32,
+    /// The arguments as they came, and in a form in which equal ones are the same text.
+    pub(crate) arguments: Vec<u8>,
+    canonical: String,
+    secret: WebhookSecret,
+    /// The secret before, and until when it signs too.
+    old_secret: Option<(WebhookSecret, Millis)>,
+    pub(crate) until: Millis,
+    /// Everything up to it was acknowledged or given up.
+    pub(crate) cursor: Cursor,
+    pub(crate) not_before: u64,
+    pub(crate) truncated: bool,
+    pub(crate) state: HookState,
+    pub(crate) pending: Option<Pending>,
+    nonce: String,
+    pub(crate) look: Millis,
+    pub(crate) last_delivery: Option<Millis>,
+    pub(crate) last_error: Option<DeliveryFailure>,
+    pub(crate) failed_since: Option<Millis>,
+}
+
+impl Hook {
+    pub(crate) fn subscription(&self) -> EventSubscription<'_> {
+        let arguments = Raw::parse(&self.arguments).unwrap_or(Raw::constant("{}"));
+        EventSubscription { arguments, principal: Some(&self.principal) }
+    }
+
+    /// Returns the host of the URL with its port.
+    fn host(&self) -> &str {
+        host(&self.url)
+    }
+
+    fn is_verified(&self) -> bool {
+        matches!(self.state, HookState::Active | HookState::Ended)
+    }
+}
+
+fn host(url: &str) -> &str {
+    url.split(['/', '?']).nth(2).unwrap_or_default()
+}
+
+/// A request for a subscription.
+pub(crate) struct Subscribe<'s> {
+    pub(crate) url: &'s str,
+    pub(crate) secret: WebhookSecret,
+    pub(crate) event: u32,
+    pub(crate) name: &'s str,
+    pub(crate) subscription: EventSubscription<'s>,
+    pub(crate) until: Millis,
+}
+
+/// The subscriptions by webhook of a program. It grows up to its [limits](WebhookLimits), and lives as long as the process: clients subscribe
+/// again.
+pub struct Webhooks {
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) limits: WebhookLimits,
+    random: Random,
+    deliveries: u64,
+    is_http_allowed: bool,
+}
+
+impl Webhooks {
+    /// Makes an empty table. `random` fills challenges with secure random bytes.
+    #[must_use]
+    pub fn new(limits: WebhookLimits, random: impl FnMut(&mut [u8]) + Send + 'static) -> Self {
+        Webhooks { hooks: Vec::new(), limits, random: Box::new(random), deliveries: 0, is_http_allowed: false }
+    }
+
+    /// Accepts addresses with `http`, for tests on one machine. The extension forbids it.
+    #[must_use]
+    pub fn allow_http(self) -> Self {
+        Webhooks { is_http_allowed: true, ..self }
+    }
+
+    /// Returns whether subscriptions may have this URL: `https`, a host, no user, no fragment, at most 2,048 bytes.
+    pub(crate) fn accepts(&self, url: &str) -> bool {
+        let has_scheme = url.starts_with("https://") || self.is_http_allowed && url.starts_with("http://");
+        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'\\'));
+        has_scheme && is_plain && url.len() <= 2048 && !host(url).is_empty() && !host(url).contains('@')
+    }
+
+    /// Returns the place of the subscription with this key.
+    pub(crate) fn find(&self, url: &str, event: u32, subscription: &EventSubscription<'_>) -> Option<usize> {
+        let arguments = canonical(subscription.arguments);
+        self.hooks.iter().position(|hook| {
+            hook.state != HookState::Ended
+                && Some(hook.principal.as_str()) == subscription.principal
+                && (hook.url.as_str(), hook.event) == (url, event)
+                && hook.canonical == arguments
+        })
+    }
+
+    /// Checks the limits for a new subscription.
+    pub(crate) fn check_room(&self, principal: &str) -> Result<(), RpcError<'static>> {
+        let own = self.hooks.iter().filter(|hook| hook.principal == principal).count();
+        if self.hooks.len() >= self.limits.most || own >= self.limits.share { Err(TOO_MANY) } else { Ok(()) }
+    }
+
+    /// Returns whether the endpoint of a URL is being asked for another subscription: one question at a time for each host.
+    pub(crate) fn is_asking(&self, url: &str) -> bool {
+        self.hooks.iter().any(|hook| !hook.is_verified() && hook.host() == host(url))
+    }
+
+    /// Renews a subscription.
+    pub(crate) fn renew(&mut self, at: usize, wanted: &Subscribe<'_>, now: Millis) {
+        let Some(hook) = self.hooks.get_mut(at) else { return };
+        hook.until = wanted.until;
+        if hook.secret != wanted.secret {
+            hook.old_secret = Some((core::mem::replace(&mut hook.secret, wanted.secret), now.saturating_add(GRACE)));
+        }
+        if let Some(pending) = &mut hook.pending {
+            // The client is there: it is tried at once.
+            pending.at = now;
+        }
+    }
+
+    /// Adds a subscription, which waits for the answer of its endpoint if the user has no other one with the same URL.
+    pub(crate) fn add(
+        &mut self,
+        wanted: &Subscribe<'_>,
+        (cursor, truncated): (Cursor, bool),
+        not_before: u64,
+        token: RequestToken,
+        now: Millis,
+    ) -> bool {
+        let principal = wanted.subscription.principal.unwrap_or_default();
+        let is_known =
+            self.hooks.iter().any(|hook| hook.is_verified() && hook.principal == principal && hook.url == wanted.url);
+        let canonical = canonical(wanted.subscription.arguments);
+        let digest = Sha256::digest(format!("{principal:?}{:?}{:?}{canonical}", wanted.url, wanted.name));
+        let nonce = self.nonce();
+        let mut hook = Hook {
+            id: format!("sub_{}", hex(digest.get(..16).unwrap_or_default())),
+            principal: principal.to_string(),
+            url: wanted.url.to_string(),
+            event: wanted.event,
+            arguments: wanted.subscription.arguments.as_bytes().to_vec(),
+            canonical,
+            secret: wanted.secret,
+            old_secret: None,
+            until: wanted.until,
+            cursor,
+            not_before,
+            truncated,
+            state: if is_known { HookState::Active } else { HookState::Verifying(token) },
+            pending: None,
+            look: 0,
+            last_delivery: None,
+            last_error: None,
+            failed_since: None,
+            nonce,
+        };
+        if !is_known {
+            let body = format!(r#"{{"type":"verification","challenge":"{}"}}"#, hook.nonce);
+            self.control(&mut hook, "verification", body.into_bytes(), cursor, now);
+        }
+        self.hooks.push(hook);
+        is_known
+    }
+
+    /// Returns a new text that cannot be guessed.
+    pub(crate) fn nonce(&mut self) -> String {
+        let mut bytes = [0; 16];
+        (self.random)(&mut bytes);
+        hex(&bytes)
+    }
+
+    /// Has a control envelope delivered.
+    pub(crate) fn control(&mut self, hook: &mut Hook, kind: &str, body: Vec<u8>, then: Cursor, now: Millis) {
+        let id = format!("msg_{kind}_{}", self.nonce());
+        hook.pending = Some(self.pending(id, body, then, now));
+    }
+
+    /// Has a body delivered for the subscription at this place.
+    pub(crate) fn deliver(&mut self, at: usize, (id, body): (String, Vec<u8>), then: Cursor, now: Millis) {
+        let pending = self.pending(id, body, then, now);
+        if let Some(hook) = self.hooks.get_mut(at) {
+            hook.pending = Some(pending);
+        }
+    }
+
+    /// Ends the questions to endpoints whose outcome was never noted.
+    pub(crate) fn end_questions(&mut self, now: Millis) {
+        for hook in self.hooks.iter_mut().filter(|hook| hook.until <= now) {
+            if let HookState::Verifying(token) = hook.state {
+                (hook.state, hook.pending) = (HookState::Verified(token, Err(DeliveryFailure::Timeout)), None);
+            }
+        }
+    }
+
+    /// Notes that there was nothing up to a cursor.
+    pub(crate) fn moved(&mut self, at: usize, end: Cursor) {
+        if let Some(hook) = self.hooks.get_mut(at) {
+            (hook.cursor, hook.not_before) = (end, 0);
+        }
+    }
+
+    /// Sets the time at which the source is read again, if nothing happens before.
+    pub(crate) fn look_again(&mut self, at: usize, look: Millis) {
+        if let Some(hook) = self.hooks.get_mut(at) {
+            hook.look = look;
+        }
+    }
+
+    fn pending(&mut self, id: String, body: Vec<u8>, then: Cursor, now: Millis) -> Pending {
+        self.deliveries += 1;
+        Pending { number: self.deliveries, id, body, then, attempts: 0, at: now, is_sent: false }
+    }
+
+    /// Returns a delivery that is due, once. `unix_millis` is the time in milliseconds since the beginning of 1970.
+    pub fn next_delivery(&mut self, now: Millis, unix_millis: u64) -> Option<WebhookDelivery> {
+        let is_due = |pending: &Pending| !pending.is_sent && pending.at <= now;
+        let hook = self.hooks.iter_mut().find(|hook| hook.pending.as_ref().is_some_and(is_due))?;
+        let pending = hook.pending.as_mut()?;
+        pending.is_sent = true;
+        pending.attempts += 1;
+        let seconds = unix_millis / 1000;
+        let mut signature = hook.secret.sign(&pending.id, seconds, &pending.body);
+        if let Some((old, _)) = hook.old_secret.filter(|(_, until)| now < *until) {
+            signature = format!("{signature} {}", old.sign(&pending.id, seconds, &pending.body));
+        }
+        Some(WebhookDelivery {
+            number: pending.number,
+            url: hook.url.clone(),
+            headers: [
+                ("Content-Type", "application/json".into()),
+                ("webhook-id", pending.id.clone()),
+                ("webhook-timestamp", seconds.to_string()),
+                ("webhook-signature", signature),
+                ("X-MCP-Subscription-Id", hook.id.clone()),
+            ],
+            body: pending.body.clone(),
+        })
+    }
+
+    /// Notes the outcome of a delivery: the HTTP status and the body of the response, or the reason without a response.
+    pub fn delivered(&mut self, number: u64, outcome: Result<(u16, &[u8]), DeliveryFailure>, now: Millis) {
+        let is_it = |hook: &Hook| hook.pending.as_ref().is_some_and(|pending| pending.number == number);
+        let Some(at) = self.hooks.iter().position(is_it) else { return };
+        let Some(hook) = self.hooks.get_mut(at) else { return };
+        let Some(mut pending) = hook.pending.take() else { return };
+        if let HookState::Verifying(token) = hook.state {
+            let answered = outcome.and_then(|(status, body)| match Raw::parse(body) {
+                Ok(body) if (200..300).contains(&status) && repeats(body, &hook.nonce) => Ok(()),
+                _ => Err(DeliveryFailure::ChallengeFailed),
+            });
+            hook.state = HookState::Verified(token, answered);
+            return;
+        }
+        let (failure, is_final) = match outcome {
+            Ok((200..=299, _)) => (None, true),
+            // The endpoint does not want this one.
+            Ok((410 | 413, _)) => (Some(DeliveryFailure::Http4xx), true),
+            Ok((400..=499, _)) => (Some(DeliveryFailure::Http4xx), false),
+            Ok(_) => (Some(DeliveryFailure::Http5xx), false),
+            Err(failure) => (Some(failure), false),
+        };
+        hook.last_error = failure;
+        match failure {
+            None => (hook.last_delivery, hook.failed_since) = (Some(now), None),
+            Some(_) => {
+                hook.failed_since.get_or_insert(now);
+            }
+        }
+        match PAUSES.get(pending.attempts - 1) {
+            Some(pause) if !is_final => {
+                (pending.at, pending.is_sent) = (now.saturating_add(*pause), false);
+                hook.pending = Some(pending);
+            }
+            _ if hook.state == HookState::Ended => {
+                self.hooks.remove(at);
+            }
+            _ => (hook.cursor, hook.look) = (pending.then, 0),
+        }
+    }
+
+    /// Returns the time of the next delivery, look or end.
+    pub(crate) fn next_due(&self) -> Option<Millis> {
+        let due = |hook: &Hook| match &hook.pending {
+            Some(pending) if pending.is_sent => hook.until,
+            Some(pending) => pending.at.min(hook.until),
+            None => hook.look.min(hook.until),
+        };
+        self.hooks.iter().map(due).min()
+    }
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhooks").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// Compares the challenge of an answer in constant time.
+fn repeats(body: Raw<'_>, nonce: &str) -> bool {
+    let Some(challenge) = body.get("challenge").and_then(|challenge| challenge.text()?.plain()) else { return false };
+    let differ = challenge.bytes().zip(nonce.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    challenge.len() == nonce.len() && differ == 0
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns a text that is the same for equal JSON values: members are sorted, and numbers and strings have one form.
+fn canonical(value: Raw<'_>) -> String {
+    let text = |text: Text<'_>| text.chars().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>();
+    match value.kind() {
+        JsonKind::Object => {
+            let mut members: Vec<_> = value.members().map(|(key, value)| (text(key), canonical(value))).collect();
+            members.sort();
+            format!("{members:?}")
+        }
+        JsonKind::Array => format!("{:?}", value.items().map(canonical).collect::<Vec<_>>()),
+        JsonKind::String => format!("{:?}", value.text().map(text)),
+        JsonKind::Number => match (value.u64(), value.i64()) {
+            (Some(number), _) => number.to_string(),
+            (_, Some(number)) => number.to_string(),
+            _ => value.as_str().parse::<f64>().map_or_else(|_| value.as_str().into(), |number| number.to_string()),
+        },
+        _ => value.as_str().into(),
+    }
+}
