@@ -26,6 +26,26 @@ fn event_types() {
     assert!(code == 2 && err.contains("there is no event \"bell.rang\" (did you mean \"bell.rung\"?)"), "{err}");
 }
 
+/// The server keeps the request open, and ends the subscription.
+#[test]
+fn occurrences_by_a_stream() {
+    let list = LIST.replace("[\"poll\"]", "[\"poll\",\"push\"]");
+    let say = |what: &str, members: &str| {
+        let meta = r#""_meta":{"io.modelcontextprotocol/subscriptionId":3}"#;
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/events/{what}","params":{{{members},{meta}}}}}"#)
+    };
+    let occurrence = r#""eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"door":2}"#;
+    let stream = [
+        say("active", r#""cursor":"a""#),
+        say("event", &format!(r#"{occurrence},"cursor":"b""#)),
+        say("error", r#""error":{"code":-32603,"message":"UpstreamError"}"#),
+        say("terminated", r#""error":{"code":-32024,"message":"Forbidden"}"#),
+    ];
+    let (code, out, err) = made_up(&[HELLO, &list, &stream.join("\n")], &["events", "bell.rung"]);
+    assert_eq!((code, out.as_str()), (4, "2026-07-28T09:30:00Z  {\"door\":2}\n"), "{err}");
+    assert!(err.contains("could not get an event: -32603 UpstreamError") && err.contains("-32024"), "{err}");
+}
+
 #[test]
 fn occurrences_as_they_come() {
     let event = r#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"who":"\u001b[2J"}}"#;
