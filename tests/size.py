@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22019,
+    "code lines, core": 22384,
     "code lines, http": 11935,
-    "code lines, published": 64085,
-    "public functions": 2105,
-    "public types": 463,
+    "code lines, published": 65483,
+    "public functions": 2131,
+    "public types": 471,
     "feature entries": 49,
     "cfgs": 498,
-    "tracked files": 2421,
-    "words for users": 24674,
+    "tracked files": 2441,
+    "words for users": 24985,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
