@@ -53,40 +53,36 @@ pub struct RpcError<'e> {
     pub code: i32,
     /// One sentence for people.
     pub message: &'e str,
-    pub(crate) data: Data<'e>,
+    /// Writes `data` of `value` and `served`, if there is one. A program links the writers of the errors that it can send.
+    data: Option<WriteData>,
+    value: &'e [u8],
+    served: Revisions,
     /// The error refuses the message itself, see [`MessageHead::Refusal`].
     pub(crate) refuses: bool,
 }
 
-/// The content of `data`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Data<'e> {
-    None,
-    Raw(Raw<'e>),
-    /// The `uri` of a resource that does not exist.
-    Uri(Text<'e>),
-    /// The same, without the escapes of JSON.
-    Decoded(&'e str),
-    /// The revision that the client asked for, and the revisions that are served.
-    Versions(Text<'e>, Revisions),
-    /// The missing capability, as a client declares it.
-    Capability(&'static str),
-    /// The extension that the client did not declare.
-    #[cfg(feature = "extensions")]
-    Extension(&'static str),
+type WriteData = fn(&RpcError<'_>, &mut Writer<'_>);
+
+/// Returns a text of the core for people; an empty one with the feature `terse`, so that the program has none of them.
+pub(crate) const fn words(text: &'static str) -> &'static str {
+    if cfg!(feature = "terse") { "" } else { text }
 }
 
 impl<'e> RpcError<'e> {
     /// Makes an error with this code and message.
     #[must_use]
     pub const fn new(code: i32, message: &'e str) -> Self {
-        RpcError { code, message, data: Data::None, refuses: false }
+        RpcError { code, message, data: None, value: b"", served: Revisions::NONE, refuses: false }
     }
 
     /// Sets `data`.
     #[must_use]
     pub const fn with_data(self, data: Raw<'e>) -> Self {
-        RpcError { data: Data::Raw(data), ..self }
+        self.with(|failure, out| out.raw(Raw::trusted(failure.value)), data.as_bytes())
+    }
+
+    const fn with(self, data: WriteData, value: &'e [u8]) -> Self {
+        RpcError { data: Some(data), value, ..self }
     }
 
     /// Makes it an error that refuses the message itself, before the server has done anything for it.
@@ -104,7 +100,7 @@ impl<'e> RpcError<'e> {
     /// Makes -32601: the method does not exist here.
     #[must_use]
     pub const fn method_not_found() -> Self {
-        RpcError::new(code::METHOD_NOT_FOUND, "Method not found")
+        RpcError::new(code::METHOD_NOT_FOUND, words("Method not found"))
     }
 
     /// Makes -32602: the params are wrong.
@@ -123,12 +119,12 @@ impl<'e> RpcError<'e> {
     /// handling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#error-handling)).
     #[must_use]
     pub const fn refused() -> Self {
-        RpcError::new(code::USER_REFUSED, "The user rejected the request")
+        RpcError::new(code::USER_REFUSED, words("The user rejected the request"))
     }
 
     /// Makes -32603, sent in place of a reply that does not fit.
     pub(crate) const fn too_large() -> Self {
-        RpcError::internal("The answer is larger than the output buffer")
+        RpcError::internal(words("The answer is larger than the output buffer"))
     }
 
     /// Makes the error for an unknown resource, with `data.uri`: -32002 up to 2025-11-25, then -32602. See
@@ -136,12 +132,22 @@ impl<'e> RpcError<'e> {
     #[must_use]
     pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {
         let code = if revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
-        RpcError { code, message: "Resource not found", data: Data::Uri(uri), refuses: false }
+        let write: WriteData = |failure, out| {
+            let mut object = Object::open(out);
+            failure.write_decodable(object.key("uri"));
+            object.close()
+        };
+        RpcError::new(code, words("Resource not found")).with(write, uri.raw())
     }
 
     /// Does the same as [`unknown_resource`](RpcError::unknown_resource) for a URI without the escapes of JSON.
     pub(crate) const fn unknown_resource_at(uri: &'e str, revision: Revision) -> Self {
-        RpcError { data: Data::Decoded(uri), ..RpcError::unknown_resource(Text::EMPTY, revision) }
+        let write: WriteData = |failure, out| {
+            out.put(b"{\"uri\":\"");
+            out.write(|out| write::escape_bytes(out, failure.value));
+            out.put(b"\"}")
+        };
+        RpcError::unknown_resource(Text::EMPTY, revision).with(write, uri.as_bytes())
     }
 
     /// Makes -32022: the revision is not served without a handshake. `data.requested` is the revision,
@@ -149,12 +155,14 @@ impl<'e> RpcError<'e> {
     /// [versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning).
     #[must_use]
     pub const fn unsupported_version(requested: Text<'e>, served: Revisions) -> Self {
-        RpcError {
-            code: code::UNSUPPORTED_VERSION,
-            message: "Unsupported protocol version",
-            data: Data::Versions(requested, served),
-            refuses: true,
-        }
+        let write: WriteData = |failure, out| {
+            let mut object = Object::open(out);
+            write_revisions(object.key("supported"), failure.served);
+            failure.write_decodable(object.key("requested"));
+            object.close()
+        };
+        let failure = RpcError::new(code::UNSUPPORTED_VERSION, words("Unsupported protocol version"));
+        RpcError { served, ..failure.refusing().with(write, requested.raw()) }
     }
 
     /// Makes -32022 for an `initialize` request, if no revision with a handshake is served. `asked` is the
@@ -164,30 +172,32 @@ impl<'e> RpcError<'e> {
     pub fn no_handshake(asked: Option<Text<'e>>, served: Revisions) -> Self {
         let asked = asked.unwrap_or(Text::EMPTY);
         let message = "Unsupported protocol version: only 2026-07-28 and later are served here, without initialize";
-        RpcError { message, ..RpcError::unsupported_version(asked, served) }
+        RpcError { message: words(message), ..RpcError::unsupported_version(asked, served) }
     }
 
     /// Makes -32021: the client did not declare a capability that the handler needs.
     #[must_use]
     pub(crate) const fn missing_capability(feature: ClientCapability) -> Self {
-        RpcError {
-            code: code::MISSING_CAPABILITY,
-            message: "The client did not declare a capability that this request needs",
-            data: Data::Capability(feature.declaration()),
-            refuses: true,
-        }
+        let write: WriteData = |failure, out| {
+            let mut object = Object::open(out);
+            object.key("requiredCapabilities").put(failure.value);
+            object.close()
+        };
+        let message = words("The client did not declare a capability that this request needs");
+        RpcError::new(code::MISSING_CAPABILITY, message).refusing().with(write, feature.declaration().as_bytes())
     }
 
     /// Makes -32021: the client did not declare an extension that the request needs. `data.requiredCapabilities` names it.
     #[cfg(feature = "extensions")]
     #[must_use]
     pub const fn missing_extension(id: &'static str) -> Self {
-        RpcError {
-            code: code::MISSING_CAPABILITY,
-            message: "The client did not declare an extension that this request needs",
-            data: Data::Extension(id),
-            refuses: true,
-        }
+        let write: WriteData = |failure, out| {
+            out.put(b"{\"requiredCapabilities\":{\"extensions\":{\"");
+            out.put(failure.value);
+            out.put(b"\":{}}}}")
+        };
+        let message = words("The client did not declare an extension that this request needs");
+        RpcError::new(code::MISSING_CAPABILITY, message).refusing().with(write, id.as_bytes())
     }
 }
 
@@ -223,76 +233,41 @@ impl<'e> RpcError<'e> {
     }
 
     fn be_plain<T>(&mut self, code: i32, message: &'static str) -> Option<T> {
-        self.set(RpcError::new(code, message))
+        self.set(RpcError::new(code, words(message)))
     }
 }
 
-impl Data<'_> {
-    fn write(&self, out: &mut Writer<'_>) {
-        match self {
-            Data::None => {}
-            Data::Raw(raw) => out.raw(*raw),
-            Data::Uri(uri) => {
-                let mut object = Object::open(out);
-                write_decodable(&mut object, "uri", uri);
-                object.close()
-            }
-            Data::Decoded(uri) => {
-                let mut object = Object::open(out);
-                object.text("uri", uri);
-                object.close()
-            }
-            Data::Versions(requested, served) => {
-                let mut object = Object::open(out);
-                write_revisions(object.key("supported"), *served);
-                write_decodable(&mut object, "requested", requested);
-                object.close()
-            }
-            Data::Capability(declaration) => {
-                let mut object = Object::open(out);
-                object.fixed("requiredCapabilities", declaration);
-                object.close()
-            }
-            #[cfg(feature = "extensions")]
-            Data::Extension(id) => {
-                out.put(b"{\"requiredCapabilities\":{\"extensions\":{\"");
-                out.put(id.as_bytes());
-                out.put(b"\":{}}}}")
-            }
+impl RpcError<'_> {
+    /// Writes it as an object with `code`, `message` and `data`.
+    pub fn write(&self, out: &mut Writer<'_>) {
+        out.put(b"{\"code\":");
+        out.signed(self.code.into());
+        out.put(b",\"message\":");
+        out.string(self.message);
+        if let Some(write) = self.data {
+            out.put(b",\"data\":");
+            write(self, out);
         }
+        out.put(b"}")
     }
-}
 
-/// Writes text of the peer unchanged. Lone surrogates, which strict readers refuse, are replaced.
-fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) {
-    let out = object.key(key);
-    if text.decoded_len().is_some() {
-        return out.write(|out| write::text(out, *text));
+    /// Writes the value, text of the peer, unchanged. Lone surrogates, which strict readers refuse, are replaced.
+    fn write_decodable(&self, out: &mut Writer<'_>) {
+        let text = Text::from_raw(self.value);
+        if text.decoded_len().is_some() {
+            return out.write(|out| write::text(out, text));
+        }
+        out.put(b"\"");
+        for c in text.chars() {
+            out.escape(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]));
+        }
+        out.put(b"\"")
     }
-    out.put(b"\"");
-    for c in text.chars() {
-        out.escape(c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]));
-    }
-    out.put(b"\"")
 }
 
 /// Writes the revisions that are served without a handshake.
 pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) {
     array(out, served.of(Era::Modern), |out, revision| out.string(revision.date()))
-}
-
-#[cfg(feature = "extensions")]
-impl RpcError<'_> {
-    /// Writes it as an object with `code`, `message` and `data`, for notifications of extensions that have an error.
-    pub fn write(&self, out: &mut Writer<'_>) {
-        let mut error = Object::open(out);
-        error.key("code").signed(self.code.into());
-        error.text("message", self.message);
-        if !matches!(self.data, Data::None) {
-            self.data.write(error.key("data"));
-        }
-        error.close()
-    }
 }
 
 /// Writes an error response that refuses a message, as the body of an HTTP error: with the `id` of the request
@@ -319,17 +294,11 @@ pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &RpcError<'
 
 fn write_response(out: &mut Writer<'_>, id: Option<&[u8]>, failure: &RpcError<'_>) {
     match id {
-        Some(id) => begin(out, id, ",\"error\":{\"code\":"),
-        None => out.put(head!(r#""error":{"code":"#)),
+        Some(id) => begin(out, id, ",\"error\":"),
+        None => out.put(head!(r#""error":"#)),
     }
-    out.signed(failure.code.into());
-    out.put(b",\"message\":");
-    out.string(failure.message);
-    if !matches!(failure.data, Data::None) {
-        out.put(b",\"data\":");
-        failure.data.write(out);
-    }
-    out.put(b"}}")
+    failure.write(out);
+    out.put(b"}")
 }
 
 impl fmt::Display for RpcError<'_> {

@@ -77,7 +77,7 @@
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
 //! 6. A mistake of the peer becomes an answer or an event; the engine keeps working.
 //!
-//! Cargo features, all additive:
+//! Cargo features, all additive but `terse`:
 //!
 //! - by default `ask` (handlers may ask the client) and `windows` (replies may be larger than the sink; without
 //!   it, the server cuts lists into pages that fit);
@@ -88,6 +88,7 @@
 //! - `serde`: typed arguments and results;
 //! - `derive`: the same without serde, with schemas from the types, see [`service`]'s module `schema`;
 //! - `defmt`: log formats for devices;
+//! - `terse`, for devices: the core's errors have their code and an empty `message`;
 //! - `heapless` and `bytes`: their buffers as sinks.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]

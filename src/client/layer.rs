@@ -9,7 +9,7 @@ use super::{
     TransportError, Turn,
 };
 use crate::around::{AroundOut, Passage, Passing};
-use crate::error::RpcError;
+use crate::error::{RpcError, words};
 use crate::json::{Raw, Text, write::is_plain};
 use crate::protocol::Method;
 use crate::revision::Revision;
@@ -119,7 +119,7 @@ pub trait Layer: Sync {
 }
 
 /// The error of a request that a layer has refused.
-const REFUSED: RpcError<'static> = RpcError::internal("A layer has refused the request");
+const REFUSED: RpcError<'static> = RpcError::internal(words("A layer has refused the request"));
 
 /// A request on its way out, for [`Layer::request`].
 #[derive(Debug)]

@@ -71,7 +71,7 @@ pub use sanitize::{printable_line, printable_lines};
 pub use server_requests::{InputRequests, ServerRequest, ServerRequestId, ServerRequestKind};
 pub use subscriptions::{SubscriptionFilter, Subscriptions};
 
-use crate::error::{self, RpcError, error_enum};
+use crate::error::{self, RpcError, error_enum, words};
 use crate::json::{Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
@@ -618,7 +618,7 @@ impl<'m> Client<'m> {
             MessageShape::Invalid { id } => {
                 // A server of 2026-07-28 must not send requests, and over HTTP an answer is not possible.
                 if let Some(id) = id.filter(|_| envelope.method.is_some() && !self.is_modern()) {
-                    error::respond(out, Some(id.as_bytes()), &RpcError::invalid_request("Invalid request"))?;
+                    error::respond(out, Some(id.as_bytes()), &RpcError::invalid_request(words("Invalid request")))?;
                 }
                 Ok(Some(ClientEvent::Ignored(ProtocolViolation::NoMessage)))
             }

@@ -11,7 +11,7 @@ use super::held::{ANSWER, QUESTION, RELATED_TASK, VISIT, push_written};
 use super::result::ClientResult;
 use super::views::{View, ViewError};
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
-use crate::error::{self, RpcError};
+use crate::error::{self, RpcError, words};
 use crate::json::{JsonKind, Object, Raw, Text};
 use crate::memory::records::Record;
 use crate::protocol::{ClientCapabilities, ClientCapability, ELICITATION, SAMPLING, code, meta};
@@ -156,10 +156,10 @@ impl ServerRequestKind {
         let elicits = declared.has(ClientCapability::ElicitForm) || declared.has(ClientCapability::ElicitUrl);
         match self {
             ServerRequestKind::Form | ServerRequestKind::UrlElicitation if elicits => {
-                RpcError::invalid_params("The client did not declare this mode of elicitation")
+                RpcError::invalid_params(words("The client did not declare this mode of elicitation"))
             }
             ServerRequestKind::Sampling if declared.has(ClientCapability::Sampling) => {
-                RpcError::invalid_params("The client did not declare sampling with tools")
+                RpcError::invalid_params(words("The client did not declare sampling with tools"))
             }
             _ => RpcError::new(code::METHOD_NOT_FOUND, "The client did not declare this capability"),
         }
@@ -305,7 +305,7 @@ impl Client<'_> {
                 (kind.undeclared(self.declared()), ProtocolViolation::Undeclared)
             }
             Some(kind) if !kind.is_well_formed(params) => {
-                (RpcError::invalid_params("Invalid params"), ProtocolViolation::BadRequest)
+                (RpcError::invalid_params(words("Invalid params")), ProtocolViolation::BadRequest)
             }
             Some(kind) => match self.keep_question(id, kind, related_task(kind, params, revision)) {
                 Some(owner) => {
@@ -317,7 +317,7 @@ impl Client<'_> {
                     let one = Some((kind, params.unwrap_or(empty)));
                     return Ok(Some(ClientEvent::Asked(InputRequests { token, owner, one, list: empty })));
                 }
-                None => (RpcError::internal("No room for another question"), ProtocolViolation::NoRoom),
+                None => (RpcError::internal(words("No room for another question")), ProtocolViolation::NoRoom),
             },
         };
         error::respond(out, Some(id.as_bytes()), &failure)?;

@@ -30,7 +30,7 @@ pub(crate) const fn is_plain(text: &str) -> bool {
 }
 
 /// Does the same as [`escape`]. The bytes may be any part of UTF-8 text.
-fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), FullError> {
+pub(crate) fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), FullError> {
     let mut rest = bytes;
     loop {
         let stop = run::next::<{ run::CONTROLS }>(rest, 0);

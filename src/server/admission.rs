@@ -2,11 +2,11 @@
 //! `server/discover`, `ping` and `logging/setLevel`.
 
 use super::request::{IncomingRequest, Negotiated, object};
-use super::server_info::{Legacy, Modern, Served};
+use super::server_info::{Legacy, Logging, Modern, Served};
 use super::subscriptions::TOO_MANY_SUBSCRIPTIONS;
 use super::{
     OVERLOADED, RpcError, Server, ServerEvent, ServerInfo, ServerOptions, StreamBody, StreamedReply, WINDOWS,
-    WriteReply,
+    WriteReply, words,
 };
 use crate::json::object::Object;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method, meta};
@@ -25,8 +25,12 @@ const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), 
 // caller would copy the 32 bytes of the error.
 
 impl Legacy {
-    pub(crate) const VTABLE: Legacy = Legacy {
-        initialize: |server, context, request, why, out| server.initialize(context, request, why, out),
+    pub(crate) const VTABLE: Legacy =
+        Legacy { initialize: |server, context, request, why, out| server.initialize(context, request, why, out) };
+}
+
+impl Logging {
+    pub(crate) const VTABLE: Logging = Logging {
         set_level: |server, request, why, out| {
             let level = request.members().level.and_then(LoggingLevel::read);
             let level = level.or_else(|| why.fail_params(NO_LEVEL))?;
@@ -35,6 +39,7 @@ impl Legacy {
                 None
             }))
         },
+        level: |level, why| LoggingLevel::read(level).or_else(|| why.fail_params(NO_LEVEL)),
     };
 }
 
@@ -80,7 +85,7 @@ impl Server<'_> {
         out: &mut dyn Out,
     ) -> Served<'a> {
         if request.id.as_bytes().len() > super::ID_MAX {
-            return why.set(RpcError::invalid_request("Invalid request: the id is too long").refusing());
+            return why.set(RpcError::invalid_request(words("Invalid request: the id is too long")).refusing());
         }
         // Not while a reply to the client before goes out in windows.
         if request.method == Method::Initialize
@@ -106,7 +111,7 @@ impl Server<'_> {
                 );
             }
             Method::Ping => return Some(self.reply_empty(request, out).map(|()| None)),
-            Method::SetLevel => (about.legacy.or_else(|| why.fail_method())?.set_level)(self, request, why, out)?,
+            Method::SetLevel => (about.logging.or_else(|| why.fail_method())?.set_level)(self, request, why, out)?,
             Method::Subscribe | Method::Unsubscribe | Method::Listen => {
                 let code = self.subscribing.or_else(|| why.set(TOO_MANY_SUBSCRIPTIONS))?;
                 (code.request)(self, context, request, out).map(|()| None)
@@ -176,8 +181,10 @@ impl Server<'_> {
         if meta.progress_token.is_some_and(|token| !is_id(token)) {
             return why.fail_params("Invalid params: progressToken is neither a string nor an integer");
         }
-        if let Some(level) = meta.log_level.filter(|_| terms.revision.is_modern()) {
-            terms.level = Some(LoggingLevel::read(level).or_else(|| why.fail_params(NO_LEVEL))?);
+        // A server that does not log ignores the level, as it does unknown members.
+        if let Some((level, logging)) = meta.log_level.zip(context.about.logging).filter(|_| terms.revision.is_modern())
+        {
+            terms.level = Some((logging.level)(level, why)?);
         }
         if self.find(id).is_some() || self.has_listen(id) {
             return why.fail_request("Invalid request: the id is in use");

@@ -4,7 +4,7 @@
 //! The elements are handled one after the other. If the sink becomes full, the peer keeps the [`BatchPosition`]: the
 //! caller gives the same message again, and no element is handled twice.
 
-use super::{RequestToken, RpcError, Server, WINDOWS, respond_failure};
+use super::{RequestToken, RpcError, Server, WINDOWS, respond_failure, words};
 use crate::json::{JsonKind, Raw};
 use crate::protocol::Method;
 use crate::rpc::{Envelope, MessageShape};
@@ -67,7 +67,7 @@ impl Server<'_> {
             }
             id = Some(known.as_bytes());
         }
-        respond_failure(out, id, &RpcError::invalid_request("Invalid request: not allowed inside a batch"))?;
+        respond_failure(out, id, &RpcError::invalid_request(words("Invalid request: not allowed inside a batch")))?;
         Ok(true)
     }
 }

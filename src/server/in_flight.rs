@@ -3,7 +3,7 @@
 use super::id::{RequestToken, Scope};
 use super::request::{IncomingRequest, Negotiated};
 use super::streamed_reply::{StreamedReply, WINDOWS};
-use super::{Caching, Millis, RespondError, RpcError, Server, respond_failure};
+use super::{Caching, Millis, RespondError, RpcError, Server, respond_failure, words};
 use crate::json::{Raw, object::Object};
 use crate::machine;
 use crate::memory::FixedText;
@@ -22,7 +22,7 @@ pub const ID_MAX: usize = if cfg!(feature = "alloc") { 130 } else { 66 };
 
 /// The error for a request without a free slot.
 pub(crate) const OVERLOADED: RpcError<'static> =
-    RpcError::internal("Overloaded: too many requests in flight").refusing();
+    RpcError::internal(words("Overloaded: too many requests in flight")).refusing();
 
 /// The text of an id or of a progress token.
 pub(crate) type IdText = FixedText<ID_MAX>;

@@ -50,6 +50,7 @@ pub(crate) use streamed_reply::{ListPage, StreamBody, StreamedReply, WINDOWS, Wr
 
 pub use crate::content::Icon;
 pub(crate) use crate::error::respond as respond_failure;
+pub(crate) use crate::error::words;
 pub use crate::error::{RpcError, write_error};
 pub use crate::time::Millis;
 
@@ -431,7 +432,7 @@ impl Server<'_> {
             }
             MessageShape::Invalid { id } => {
                 let id = id.map(|id| id.as_bytes()).or(self.no_id());
-                respond_failure(out, id, &RpcError::invalid_request("Invalid request").refusing()).map(|()| None)
+                respond_failure(out, id, &RpcError::invalid_request(words("Invalid request")).refusing()).map(|()| None)
             }
         }
     }
@@ -444,7 +445,7 @@ impl Server<'_> {
         respond_failure(
             out,
             self.no_id(),
-            &RpcError::invalid_request("Invalid request: the message is too long").refusing(),
+            &RpcError::invalid_request(words("Invalid request: the message is too long")).refusing(),
         )
     }
 
@@ -577,15 +578,15 @@ impl Server<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<ServerEvent<'a>>, FullError> {
-        let (code, words) = match Raw::parse(message) {
+        let (code, text) = match Raw::parse(message) {
             Ok(elements) if elements.as_bytes().starts_with(b"[") => match self.refuse_batch(elements) {
-                Some(words) => (code::INVALID_REQUEST, words),
+                Some(text) => (code::INVALID_REQUEST, text),
                 None => return Ok(Some(ServerEvent::Batch { elements })),
             },
             Ok(_) => (code::INVALID_REQUEST, "Invalid request: not an object"),
             Err(_) => fault_code(fault),
         };
-        respond_failure(out, self.no_id(), &RpcError::new(code, words).refusing()).map(|()| None)
+        respond_failure(out, self.no_id(), &RpcError::new(code, words(text)).refusing()).map(|()| None)
     }
 
     /// Returns the `id` of an error for a message whose id could not be read.

@@ -68,7 +68,7 @@ impl Peer {
         self.level
     }
 
-    /// Returns the capabilities that the client declared in `initialize`.
+    /// Returns the capabilities that the client declared in `initialize`; none without the feature `ask`.
     #[must_use]
     pub const fn capabilities(&self) -> ClientCapabilities {
         self.client

@@ -8,7 +8,7 @@ use super::{RpcError, Server, ServerEvent};
 use crate::content::{Icon, Icons};
 use crate::json::write::is_plain;
 use crate::json::{Raw, Text, object::Object};
-use crate::protocol::{ClientCapabilities, ServerCapabilities, ServerCapability};
+use crate::protocol::{ClientCapabilities, LoggingLevel, ServerCapabilities, ServerCapability};
 use crate::revision::{Era, Revision, Revisions, Since};
 use crate::sink::{FullError, Out, Writer};
 
@@ -88,6 +88,8 @@ pub struct ServerInfo<'t> {
     /// The functions of each era, if the server has a revision of it.
     pub(crate) legacy: Option<&'static Legacy>,
     pub(crate) modern: Option<&'static Modern>,
+    /// The functions that read levels, if the server logs.
+    pub(crate) logging: Option<&'static Logging>,
     pub(crate) signs_results: bool,
     /// The name and the version need no escapes.
     plain: bool,
@@ -128,6 +130,7 @@ impl<'t> ServerInfo<'t> {
             revisions: Revisions::ALL,
             legacy: Some(&Legacy::VTABLE),
             modern: Some(&Modern::VTABLE),
+            logging: None,
             signs_results: true,
             plain: is_plain(name) && is_plain(version),
             details: None,
@@ -174,7 +177,8 @@ impl<'t> ServerInfo<'t> {
             ServerCapability::Tools | ServerCapability::ToolsChanged => self.capabilities,
             _ => Some(write_capabilities as WritePart),
         };
-        ServerInfo { features: self.features.with(feature), capabilities, ..self }
+        let logging = if let ServerCapability::Logging = feature { Some(&Logging::VTABLE) } else { self.logging };
+        ServerInfo { features: self.features.with(feature), capabilities, logging, ..self }
     }
 
     /// Sets `capabilities.experimental`, an object. Default: absent.
@@ -249,7 +253,9 @@ impl<'t> ServerInfo<'t> {
     #[inline]
     pub(crate) fn read_client(&self, capabilities: Raw<'_>) -> ClientCapabilities {
         #[cfg_attr(not(feature = "extensions"), allow(unused_mut, reason = "there are no extensions"))]
-        let mut client = ClientCapabilities::read(capabilities);
+        // Without questions to the client nothing needs them: 340 bytes of flash (uart, tools only).
+        let mut client =
+            if cfg!(feature = "ask") { ClientCapabilities::read(capabilities) } else { ClientCapabilities::NONE };
         #[cfg(feature = "extensions")]
         if let Some(declared) = self.declared
             && let Some(extensions) = capabilities.get("extensions")
@@ -505,8 +511,17 @@ pub(crate) struct Legacy {
         &mut RpcError<'a>,
         &mut dyn Out,
     ) -> Served<'a>,
+}
+
+/// The functions of a server that logs, as in [`Legacy`].
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+#[derive(Debug)]
+pub(crate) struct Logging {
+    /// Answers `logging/setLevel`.
     pub(super) set_level:
         for<'a> fn(&mut Server<'_>, &IncomingRequest<'a>, &mut RpcError<'a>, &mut dyn Out) -> Served<'a>,
+    /// Reads the level of a request of 2026-07-28, or refuses it.
+    pub(super) level: fn(Raw<'_>, &mut RpcError<'_>) -> Option<LoggingLevel>,
 }
 
 /// The functions that only 2026-07-28 and later need, as in [`Legacy`].

@@ -12,7 +12,7 @@ use super::around::watched;
 use super::notify::{PullStatus, ServerChange};
 use super::request::{IncomingRequest, object};
 use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
-use super::{RpcError, Scope, Server, ServerInfo, ServerOptions};
+use super::{RpcError, Scope, Server, ServerInfo, ServerOptions, words};
 use crate::json::object::{Object, array};
 use crate::json::{DecodeError, Raw, Text};
 use crate::machine;
@@ -86,7 +86,7 @@ fn change_listen(cause: &str, tag: u8, next: u8) -> u8 {
 
 /// The error for a subscription that the memory or the share has no room for.
 pub(crate) const TOO_MANY_SUBSCRIPTIONS: RpcError<'static> =
-    RpcError::internal("Overloaded: too many subscriptions").refusing();
+    RpcError::internal(words("Overloaded: too many subscriptions")).refusing();
 
 /// A change of the records of subscriptions.
 pub(crate) enum RecordChange<'c> {
@@ -115,7 +115,9 @@ impl SubscriptionVtable {
     pub(crate) const VTABLE: SubscriptionVtable = SubscriptionVtable {
         request: |server, context, request, out| match (request.method(), request.target_uri()) {
             (Method::Listen, _) => server.listen(context, request, out),
-            (_, None) => server.refuse(request, &RpcError::invalid_params("Invalid params: uri is missing"), out),
+            (_, None) => {
+                server.refuse(request, &RpcError::invalid_params(words("Invalid params: uri is missing")), out)
+            }
             (Method::Subscribe, Some(uri)) => server.subscribe(context, request, uri, out),
             (_, Some(uri)) => {
                 server.reply_empty(request, out)?;
@@ -249,7 +251,7 @@ impl Server<'_> {
         out: &mut dyn Out,
     ) -> Result<(), FullError> {
         let Some(filter) = request.members().notifications.and_then(object) else {
-            let failure = RpcError::invalid_params("Invalid params: notifications is missing");
+            let failure = RpcError::invalid_params(words("Invalid params: notifications is missing"));
             return self.refuse(request, &failure, out);
         };
         if let Err(failure) = check_topics(context.topics, filter) {

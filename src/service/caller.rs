@@ -117,7 +117,7 @@ impl<'c> Caller<'c> {
         self.scope
     }
 
-    /// Returns the capabilities that the client declared.
+    /// Returns the capabilities that the client declared; none without the feature `ask`.
     #[must_use]
     pub fn client(&self) -> ClientCapabilities {
         self.note();

@@ -3,11 +3,11 @@
 use super::Service;
 use super::context::{HandlerFailure, HandlerRun};
 use super::linked::CatchPanic;
-use crate::server::RpcError;
+use crate::server::{RpcError, words};
 use crate::sink::{Mark, Out};
 
 /// The answer of a handler that has panicked.
-pub(super) const PANICKED: RpcError<'static> = RpcError::internal("The handler has panicked");
+pub(super) const PANICKED: RpcError<'static> = RpcError::internal(words("The handler has panicked"));
 
 impl<S> Service<'_, S> {
     /// Contains panics: the request of a handler that panics is answered with error -32603, and the server goes on. Without

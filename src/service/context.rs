@@ -12,7 +12,7 @@ use crate::server::around::ResultMeta;
 use crate::server::notify::{least_level, notify_log, notify_progress};
 use crate::server::{
     AssociatedData, Caching, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Seal,
-    ServerId, ServerInfo, StreamBody, is_complete, respond_failure,
+    ServerId, ServerInfo, StreamBody, is_complete, respond_failure, words,
 };
 use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 use crate::trace_context::TraceContext;
@@ -79,7 +79,7 @@ pub(crate) enum HandlerFailure {
 }
 
 /// The error of a handler that has answered. It is not written: the answer counts.
-const ANSWERED: RpcError<'static> = RpcError::internal("The handler has answered already");
+const ANSWERED: RpcError<'static> = RpcError::internal(words("The handler has answered already"));
 
 /// An error as a text for the model, in the result of a tool, and as a JSON-RPC error for other requests. The text is in
 /// pieces, so that a device need not format.
@@ -95,8 +95,8 @@ impl HandlerFailure {
     pub(crate) const fn in_short(&self) -> RpcError<'static> {
         let short = RpcError::too_large();
         match self {
-            HandlerFailure::Fail(failure) => RpcError { code: failure.code, ..short },
-            HandlerFailure::ToolError(error) => RpcError { code: error.code, ..short },
+            HandlerFailure::Fail(failure) => RpcError::new(failure.code, short.message),
+            HandlerFailure::ToolError(error) => RpcError::new(error.code, short.message),
             HandlerFailure::AskLater | HandlerFailure::TooLarge => short,
         }
     }
@@ -295,7 +295,7 @@ impl<'a> RequestContext<'a> {
         self.now
     }
 
-    /// Returns whether the client declared a capability.
+    /// Returns whether the client declared a capability; without the feature `ask` capabilities are not read, and it is `false`.
     pub fn client_has(&self, feature: ClientCapability) -> bool {
         self.slot.client.has(feature)
     }
@@ -601,7 +601,7 @@ impl<'a> RequestContext<'a> {
     /// results with `ttlMs` and `cacheScope`.
     pub(crate) fn write_own(&mut self, own: Raw<'_>, caching: Option<Caching>) -> HandlerResult {
         if own.kind() != JsonKind::Object {
-            return Err(RpcError::internal("The handler's result is not an object").into());
+            return Err(RpcError::internal(words("The handler's result is not an object")).into());
         }
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);

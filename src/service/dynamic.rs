@@ -12,7 +12,7 @@ use super::router::{Dispatched, matching};
 use super::{Caller, MessageSource, PromptInfo, ResourceInfo, Service, ToolInfo, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
-use crate::server::{IncomingRequest, RequestToken, RpcError, Server};
+use crate::server::{IncomingRequest, RequestToken, RpcError, Server, words};
 #[cfg(feature = "windows")]
 use crate::server::{ListPage, RequestSlot, StreamedReply};
 use crate::sink::{FullError, Out};
@@ -360,7 +360,7 @@ impl<S> Route<S> {
             let uri = decode_uri(input, &mut call.handling.scratch);
             if uri.is_empty() {
                 // It has escapes, and there is no room to decode them.
-                return call.ran(Err(RpcError::internal("The URI is too long").into()));
+                return call.ran(Err(RpcError::internal(words("The URI is too long")).into()));
             }
             call.slot.handler = NO_TABLE;
             let read = service.reading(call.handling, usize::from(NO_TABLE), uri);
@@ -418,7 +418,7 @@ impl<S> Route<S> {
             };
             let Call { mut handling } = call;
             let Some(value) = decode_value(value, &mut handling) else {
-                return handling.ran(Err(RpcError::internal("The value is too long").into()));
+                return handling.ran(Err(RpcError::internal(words("The value is too long")).into()));
             };
             let complete = Complete { handling, argument, value, context: input.members.context };
             match (kind, service.dynamic.prompts, service.dynamic.templates) {
@@ -465,7 +465,9 @@ impl<S> Service<'_, S> {
         let reference = input.members.reference?;
         let (argument, _) = input.completed()?;
         let known = |is_known: bool, key, kind| match is_known {
-            true => target(1, key, kind, super::DEFAULT_RESERVE).ok_or(RpcError::internal("The key is too large")),
+            true => {
+                target(1, key, kind, super::DEFAULT_RESERVE).ok_or(RpcError::internal(words("The key is too large")))
+            }
             // An argument that it does not have: an empty list.
             false => Ok(Target::at(0, super::DEFAULT_RESERVE)),
         };

@@ -19,7 +19,7 @@ use crate::protocol::Method;
 use crate::server::Skip;
 use crate::server::{
     Caching, IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody,
-    StreamedReply, WINDOWS,
+    StreamedReply, WINDOWS, words,
 };
 #[cfg(feature = "windows")]
 use crate::sink::part;
@@ -170,7 +170,7 @@ impl<S> Service<'_, S> {
     ) -> Result<Dispatched, FullError> {
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         let Some(mut page) = self.page_of(state, caller, slot, request.members().cursor) else {
-            return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
+            return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
         };
         // A later window does not know the user.
         let windows = WINDOWS && caller.caller.is_of_line();

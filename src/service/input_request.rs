@@ -9,8 +9,8 @@ use crate::content::{ContentBlock, PromptMessage, Role, write_texts};
 use crate::json::{Decimal, Raw, Text, object::Object, object::array};
 use crate::protocol::{ClientCapabilities, ClientCapability, code};
 use crate::revision::{Revision, Since};
-use crate::server::RpcError;
 use crate::server::server_info::WriteQuestionMeta;
+use crate::server::{RpcError, words};
 use crate::sink::Writer;
 
 /// A question to the client: a form for the user, a page for the user to visit, an answer of a model, the roots. From
@@ -78,8 +78,8 @@ struct Way {
 const NOT_IN_REVISION: HandlerError = cannot_ask("this client's protocol revision cannot ask that");
 
 /// Makes the error for a mistake of the handler.
-pub(super) const fn wrong_ask(words: &'static str) -> HandlerError {
-    HandlerError(HandlerFailure::Fail(RpcError::internal(words)))
+pub(super) const fn wrong_ask(text: &'static str) -> HandlerError {
+    HandlerError(HandlerFailure::Fail(RpcError::internal(words(text))))
 }
 
 /// Makes the error if the client cannot be asked, in words for the model.

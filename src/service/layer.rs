@@ -18,6 +18,7 @@ use crate::rpc::MessageShape;
 use crate::server::around::{Around, watched};
 use crate::server::{
     IncomingRequest, MIN_ROOM, Millis, NotifyStatus, Progress, RequestToken, RpcError, Scope, Server, ServerOptions,
+    words,
 };
 use crate::sink::{FullError, MessageHead, Out, Sink};
 
@@ -247,7 +248,7 @@ impl<S: 'static, const N: usize> Around for [&dyn Layer<S>; N] {
 }
 
 /// The error for a layer that puts off what the server answers itself.
-const NOT_LATER: RpcError<'static> = RpcError::internal("A layer cannot put this request off");
+const NOT_LATER: RpcError<'static> = RpcError::internal(words("A layer cannot put this request off"));
 
 impl<S> Service<'_, S> {
     /// Returns the writer of the `_meta` that layers add; `None` if there are no layers.

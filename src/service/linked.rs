@@ -13,7 +13,7 @@ use crate::json::{Raw, Text};
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::rpc::RequestMembers;
-use crate::server::{RequestSlot, RpcError, TransportChecks};
+use crate::server::{RequestSlot, RpcError, TransportChecks, words};
 use crate::sink::Writer;
 
 /// Runs a function, and returns whether it came to its end: `false` if it panicked.
@@ -137,7 +137,7 @@ impl<S> Route<S> {
                 return complete.run(state, |_, complete| complete.offer::<&str>([]));
             };
             let Some(value) = decode_value(value, &mut handling) else {
-                return handling.ran(Err(RpcError::internal("The value is too long").into()));
+                return handling.ran(Err(RpcError::internal(words("The value is too long")).into()));
             };
             Complete { handling, argument, value, context: input.members.context }.run(state, complete)
         },
@@ -202,14 +202,14 @@ impl<S> Routes<S> {
 }
 
 /// The error for a tool that does not exist.
-pub(crate) const UNKNOWN_TOOL: RpcError<'static> = RpcError::invalid_params("Unknown tool");
+pub(crate) const UNKNOWN_TOOL: RpcError<'static> = RpcError::invalid_params(words("Unknown tool"));
 
 /// The error for a prompt that does not exist.
-pub(crate) const UNKNOWN_PROMPT: RpcError<'static> = RpcError::invalid_params("Unknown prompt");
+pub(crate) const UNKNOWN_PROMPT: RpcError<'static> = RpcError::invalid_params(words("Unknown prompt"));
 
 /// The error for a completion of what does not exist.
 pub(crate) const UNKNOWN_REFERENCE: RpcError<'static> =
-    RpcError::invalid_params("Invalid params: completion needs a known ref and an argument");
+    RpcError::invalid_params(words("Invalid params: completion needs a known ref and an argument"));
 
 // Functions and no closures, which copy their arguments: 2 % of a `tools/call`.
 
@@ -258,7 +258,7 @@ pub(crate) fn find_read<'a, S>(
     input: &HandlerInput<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
     let uri = input.members.uri.and_then(|uri| uri.text());
-    let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
+    let uri = uri.ok_or(RpcError::invalid_params(words("Invalid params: uri is missing")))?;
     service.find_resource(state, origin, &uri).ok_or(RpcError::unknown_resource(uri, slot.revision))
 }
 
@@ -288,7 +288,7 @@ impl<S> Service<'_, S> {
             None => match self.templates.get(index.wrapping_sub(self.resources.len())) {
                 Some(template) if !uri.is_empty() => (template.read, uri),
                 // It has escapes, and there is no room to decode them.
-                Some(_) => return handling.ran(Err(RpcError::internal("The URI is too long").into())),
+                Some(_) => return handling.ran(Err(RpcError::internal(words("The URI is too long")).into())),
                 None => return handling.ran_nothing(),
             },
         };

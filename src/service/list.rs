@@ -9,7 +9,7 @@ use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::server::{
     IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
-    WINDOWS,
+    WINDOWS, words,
 };
 use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
@@ -52,7 +52,7 @@ impl<S> Service<'_, S> {
             return (lists.list)(self, state, origin, token, request, server, out);
         }
         let Some(mut page) = self.page(request.method(), request.members().cursor) else {
-            return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
+            return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
         };
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         loop {
@@ -103,11 +103,12 @@ impl<S> Service<'_, S> {
 
     pub(crate) fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) {
         let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
+        // Where the compiler sees the service, it leaves out the names of the lists that there are not.
         let key = match slot.method {
-            Method::ToolsList => "tools",
-            Method::ResourcesList => "resources",
-            Method::TemplatesList => "resourceTemplates",
-            _ => "prompts",
+            Method::ResourcesList if self.routes.resources.is_some() => "resources",
+            Method::TemplatesList if self.routes.resources.is_some() => "resourceTemplates",
+            Method::PromptsList if self.routes.prompts.is_some() => "prompts",
+            _ => "tools",
         };
         result.key(key).put(b"[")
     }

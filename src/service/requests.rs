@@ -286,7 +286,8 @@ impl Call<'_> {
         use crate::json::ser::{SerializeError, to_escaped, to_sink};
         // An error must show before the first byte goes out.
         let mut first = First::default();
-        to_sink(&mut first, value).map_err(|_| RpcError::internal("The handler's result is not JSON"))?;
+        to_sink(&mut first, value)
+            .map_err(|_| RpcError::internal(crate::error::words("The handler's result is not JSON")))?;
         let full = |error: SerializeError| error.full().unwrap_or(FullError::Never);
         self.structured(first.0 == Some(b'{'), &|out| out.write(|out| to_escaped(out, value).map_err(full)), &|out| {
             out.write(|out| to_sink(out, value).map_err(full))
@@ -409,7 +410,8 @@ impl<'a> ReadResource<'a> {
     #[cfg(feature = "serde")]
     pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> HandlerResult {
         use crate::json::ser::{SerializeError, to_escaped, to_sink};
-        to_sink(&mut First::default(), value).map_err(|_| RpcError::internal("The handler's value is not JSON"))?;
+        to_sink(&mut First::default(), value)
+            .map_err(|_| RpcError::internal(crate::error::words("The handler's value is not JSON")))?;
         self.mime = self.mime.or(Some("application/json"));
         self.one("text", &|out| {
             out.put(b"\"");

@@ -21,7 +21,7 @@ use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
     ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
-    ServerId, ServerOptions, respond_failure,
+    ServerId, ServerOptions, respond_failure, words,
 };
 use crate::sink::{FullError, Out};
 
@@ -273,7 +273,6 @@ impl<S> Service<'_, S> {
             Method::ToolsCall | Method::PromptsGet if !members.name.is_some_and(is_string) => {
                 "Invalid params: name is missing"
             }
-            Method::ResourcesRead if !members.uri.is_some_and(is_string) => "Invalid params: uri is missing",
             _ if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) => {
                 "Invalid params: arguments is not an object"
             }
@@ -287,7 +286,7 @@ impl<S> Service<'_, S> {
             }
             _ => return Ok(()),
         };
-        Err(RpcError::invalid_params(message))
+        Err(RpcError::invalid_params(words(message)))
     }
 
     /// Finds the entry that a request names, and its route.
@@ -299,11 +298,7 @@ impl<S> Service<'_, S> {
         slot: &RequestSlot,
         input: &HandlerInput<'a>,
     ) -> Result<(&'static Route<S>, Target<S>), RpcError<'a>> {
-        let route = self.routes.of(slot.method).ok_or(match slot.method {
-            // 2024-11-05 has completion without a capability.
-            Method::Complete => RpcError::invalid_params("Unknown completion reference"),
-            _ => RpcError::method_not_found(),
-        })?;
+        let route = self.routes.of(slot.method).ok_or(RpcError::method_not_found())?;
         #[cfg(feature = "alloc")]
         if self.routes.catch.is_some() {
             let found = self.guard(|| self.find_by::<BY_CALLER>(route, state, origin, slot, input));
@@ -448,11 +443,13 @@ impl<'a> HandlerInput<'a> {
     pub(crate) fn check_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
         let given = |name: &str| self.members.arguments.and_then(|arguments| arguments.get(name));
         if info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
-            return Err(RpcError::invalid_params("Invalid params: a required argument of the prompt is missing"));
+            return Err(RpcError::invalid_params(words(
+                "Invalid params: a required argument of the prompt is missing",
+            )));
         }
         let is_wrong = |arguments: Raw<'_>| arguments.members().any(|(_, value)| !is_string(value));
         if self.members.arguments.is_some_and(is_wrong) {
-            return Err(RpcError::invalid_params("Invalid params: a prompt's arguments are strings"));
+            return Err(RpcError::invalid_params(words("Invalid params: a prompt's arguments are strings")));
         }
         Ok(Target::at(index, info.reserve))
     }

@@ -6,7 +6,7 @@ use super::linked::HandlerInput;
 use crate::json::{Raw, run::has_backslash, write};
 use crate::memory::records::Records;
 use crate::rpc::RequestMembers;
-use crate::server::{ASKS, MIN_ROOM, RequestToken, RpcError, Server};
+use crate::server::{ASKS, MIN_ROOM, RequestToken, RpcError, Server, words};
 use crate::sink::Out;
 
 /// The use of the scratch: the opened state of a question, decoded text, and the rest for a new state. In bytes.
@@ -59,7 +59,7 @@ impl Layout {
             return Ok(Layout { state: 0, texts });
         };
         const BROKEN: RpcError<'static> =
-            RpcError::invalid_params("Invalid params: requestState is not valid for this server or has expired");
+            RpcError::invalid_params(words("Invalid params: requestState is not valid for this server or has expired"));
         let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot()))) else {
             return Err(BROKEN);
         };

@@ -8,7 +8,7 @@ use crate::content::write_meta;
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::revision::Revision;
-use crate::server::{Caching, Give, OVERLOADED, Puller, RequestSlot, RpcError, StreamBody, StreamedReply};
+use crate::server::{Caching, Give, OVERLOADED, Puller, RequestSlot, RpcError, StreamBody, StreamedReply, words};
 use crate::sink::{MessageHead, Out, Writer, part};
 
 /// The `_meta` of contents that broke off: the result of `resources/read` has no other member for it.
@@ -94,7 +94,7 @@ impl RequestContext<'_> {
     fn begin_stream(&mut self, what: StreamBody, head: &mut dyn FnMut(&mut Object<'_, '_>, Revision)) -> HandlerResult {
         self.unsettled()?;
         if !self.sourced {
-            return Err(RpcError::internal("The handler streams, and its definition has no source").into());
+            return Err(RpcError::internal(words("The handler streams, and its definition has no source")).into());
         }
         // Before the reply begins: the beginning cannot be taken back.
         if self.crowded {

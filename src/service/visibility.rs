@@ -4,7 +4,7 @@ use super::linked::{HandlerInput, UNKNOWN_PROMPT, UNKNOWN_REFERENCE, UNKNOWN_TOO
 use super::{Caller, Service, Visibility, template};
 use crate::json::{Raw, Text};
 use crate::protocol::Method;
-use crate::server::{RequestSlot, RpcError};
+use crate::server::{RequestSlot, RpcError, words};
 
 impl<S> Service<'_, S> {
     /// Returns the scopes that a caller needs for the entry of a constant table that a request names, if it
@@ -71,7 +71,7 @@ impl<S> Service<'_, S> {
         }
         match visibility.has_scopes(caller) {
             true => Ok(()),
-            false => Err(RpcError::invalid_request("Not authorized: the caller lacks a scope")),
+            false => Err(RpcError::invalid_request(words("Not authorized: the caller lacks a scope"))),
         }
     }
 

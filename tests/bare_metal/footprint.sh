@@ -38,7 +38,9 @@ eventful=(events)
 extended=(skills apps)
 # No row: run.sh checks that it does not panic.
 unlisted=dynamic
-apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted")
+# The smallest server, for one target alone.
+smallest=tiny
+apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted|$smallest")
 plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$apart"))
 
 build() { # PACKAGE ARGUMENTS...
@@ -91,6 +93,12 @@ done
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
 program "$BM_TARGET/interrupts" interrupts
 program "$BM_TARGET/embassy" embassy
+# The smallest server, and servers without the texts of errors.
+build footprint --bin tiny
+row "$BM_TARGET/tiny" tiny
+build footprint --features terse --bin tiny --bin tools_raw
+row "$BM_TARGET/tiny_terse" tiny
+row "$BM_TARGET/tools_raw_terse" tools_raw
 
 # The same for QEMU, with a word at the end. `ethernet` needs none: it says it to whoever asks.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
