@@ -180,7 +180,7 @@ impl<'r> LayerRequest<'r> {
     #[must_use]
     pub fn trace_context(&self) -> TraceContext<'r> {
         let Some(request) = &self.request else { return TraceContext::NONE };
-        request.trace.map_or_else(|| TraceContext::of(request.own_meta()), |trace| trace.context())
+        request.trace.map_or_else(|| TraceContext::of(request.own_meta), |trace| trace.context())
     }
 }
 

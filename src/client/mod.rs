@@ -506,7 +506,7 @@ impl<'m> Client<'m> {
         self.keep_params(id, request, revision);
         let options = &request.options;
         let progress = options.progress.then_some(id);
-        let (level, own) = (options.level.or(self.level), request.own_meta());
+        let (level, own) = (options.level.or(self.level), request.own_meta);
         let meta = MetaParts { progress, level, own, own_client: options.own_client, trace: request.trace };
         let kept = self.held_of(id, held::PARAMS, 0);
         let text = |member: &str, out: &mut Writer<'_>| match kept {

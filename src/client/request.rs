@@ -72,7 +72,8 @@ pub struct Request<'r> {
     pub(crate) name: &'r str,
     body: Body<'r>,
     arguments: Option<&'r dyn Arguments>,
-    own_meta: Option<Raw<'r>>,
+    /// The application's own members of `_meta`, without its trace context.
+    pub(crate) own_meta: Option<Raw<'r>>,
     pub(crate) trace: Option<&'r dyn TraceMembers>,
     pub(crate) options: Options,
 }
@@ -205,7 +206,7 @@ impl<'r> Request<'r> {
     /// A request with any method and these `params`, for extensions. The client adds the members of `_meta` that
     /// the protocol requires.
     pub fn raw(method: &'r str, params: Option<Raw<'r>>) -> Self {
-        Request { name: method, ..Request::new(Method::Other, params.map_or(Body::None, Body::Raw)) }
+        Request { name: method, ..Request::of(Method::Other, params) }
     }
 
     /// Returns a request with a method of the protocol and any params, for a program that passes requests on: the constructors of
@@ -221,7 +222,8 @@ impl<'r> Request<'r> {
     /// assert_eq!(Request::of(Method::ToolsCall, Some(params)).method_name(), "tools/call");
     /// ```
     pub fn of(method: Method, params: Option<Raw<'r>>) -> Self {
-        Request::new(method, params.map_or(Body::None, Body::Raw))
+        let own_meta = params.and_then(|params| params.get("_meta"));
+        Request { own_meta, ..Request::new(method, params.map_or(Body::None, Body::Raw)) }
     }
 
     /// Returns the `method`.
@@ -342,6 +344,9 @@ impl<'r> Request<'r> {
             Body::Raw(object) => {
                 // The params of a kept request are those of the latest revision, see `keep`.
                 let context = self.method != Method::Complete || revision.has(Since::CompletionContext);
+                if context && self.own_meta.is_none() {
+                    return params.spread(*object);
+                }
                 let wanted = |key: &Text<'_>| !key.eq_str("_meta") && (context || !key.eq_str("context"));
                 for (key, value) in object.members().filter(|(key, _)| wanted(key)) {
                     params.member(key, value);
@@ -358,14 +363,6 @@ impl<'r> Request<'r> {
             _ => return false,
         }
         true
-    }
-
-    /// Returns the application's own members of `_meta`, without its trace context.
-    pub(crate) fn own_meta(&self) -> Option<Raw<'r>> {
-        match self.body {
-            Body::Raw(params) => self.own_meta.or_else(|| params.get("_meta")),
-            _ => self.own_meta,
-        }
     }
 }
 
@@ -461,7 +458,7 @@ impl Request<'_> {
             params: out.pending().into(),
             meta: match self.trace {
                 Some(_) => Some(self.own_meta_with_trace()?),
-                None => self.own_meta().map(|meta| meta.as_bytes().into()),
+                None => self.own_meta.map(|meta| meta.as_bytes().into()),
             },
             options: self.options,
         })
@@ -469,7 +466,7 @@ impl Request<'_> {
 
     fn own_meta_with_trace(&self) -> Result<alloc::vec::Vec<u8>, FullError> {
         let mut out = crate::sink::LineSink::new(alloc::vec::Vec::new());
-        part(&mut out, |out| write_own_meta(out, self.own_meta(), self.trace))?;
+        part(&mut out, |out| write_own_meta(out, self.own_meta, self.trace))?;
         Ok(out.pending().into())
     }
 }

@@ -25,7 +25,7 @@ impl Client<'_> {
             request.write_members(&mut object, revision);
             object.close()
         });
-        let kept = params.and_then(|()| match (request.trace, request.own_meta()) {
+        let kept = params.and_then(|()| match (request.trace, request.own_meta) {
             (Some(trace), own) => trace.keep(token, own, &mut self.held),
             (None, Some(own)) => self.held.push(token, META, 0, &[own.as_bytes()]),
             (None, None) => Ok(()),

@@ -428,6 +428,9 @@ impl Bridge {
         if keeps {
             own.line = line.into();
         }
+        if self.journal.is_some() || own.method == Method::Other {
+            own.note_names(request);
+        }
         self.requests.push(own);
         let at = self.requests.len() - 1;
         match (refusal, link) {

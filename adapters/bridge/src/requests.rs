@@ -53,14 +53,12 @@ pub(crate) struct HostRequest {
     pub(crate) progress: Option<OwnedRaw>,
     /// The time until which it waits, also if it is sent again.
     pub(crate) until: Millis,
-    /// The name of the method, and of the tool, prompt or resource.
+    /// The name of the method, and of the tool, prompt or resource: for a journal, and to send a request of any method.
     pub(crate) name: (String, String),
 }
 
 impl HostRequest {
     pub(crate) fn new(front: RequestToken, request: &IncomingRequest<'_>, now: Millis, wait: Millis) -> Self {
-        let members = request.members();
-        let target = members.name.or(members.uri).and_then(|target| target.text());
         let until = now.saturating_add(wait);
         HostRequest {
             state: RequestState::Waiting { until },
@@ -71,8 +69,15 @@ impl HostRequest {
             begun: now,
             progress: request.envelope().meta.progress_token.map(OwnedRaw::new),
             until,
-            name: (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default()),
+            name: Default::default(),
         }
+    }
+
+    /// Notes the names.
+    pub(crate) fn note_names(&mut self, request: &IncomingRequest<'_>) {
+        let members = request.members();
+        let target = members.name.or(members.uri).and_then(|target| target.text());
+        self.name = (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default());
     }
 
     pub(crate) const fn state(&self) -> &RequestState {
