@@ -161,7 +161,7 @@ impl ServerRequestKind {
             ServerRequestKind::Sampling if declared.has(ClientCapability::Sampling) => {
                 RpcError::invalid_params(words("The client did not declare sampling with tools"))
             }
-            _ => RpcError::new(code::METHOD_NOT_FOUND, "The client did not declare this capability"),
+            _ => RpcError::new(code::METHOD_NOT_FOUND, words("The client did not declare this capability")),
         }
     }
 }
