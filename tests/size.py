@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22384,
+    "code lines, core": 22374,
     "code lines, http": 11935,
-    "code lines, published": 65483,
+    "code lines, published": 65479,
     "public functions": 2131,
     "public types": 471,
-    "feature entries": 49,
-    "cfgs": 498,
-    "tracked files": 2441,
-    "words for users": 24985,
+    "feature entries": 50,
+    "cfgs": 495,
+    "tracked files": 2442,
+    "words for users": 25087,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
