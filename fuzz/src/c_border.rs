@@ -279,8 +279,15 @@ fn resource(uri: &'static CStr) -> Resource {
 pub(crate) fn run(data: &[u8]) {
     let Some((&[sizes, step], stream)) = data.split_first_chunk::<2>() else { return };
     let whole = serve(stream, usize::MAX, sizes);
-    assert_eq!(whole, serve(stream, usize::from(step) + 1, sizes), "cut into steps of {}", usize::from(step) + 1);
+    let cut = serve(stream, usize::from(step) + 1, sizes);
+    assert!(kept(&whole).eq(kept(&cut)), "cut into steps of {}", usize::from(step) + 1);
     over_http(stream, usize::from(step) + 1, sizes);
+}
+
+/// Returns the messages but for logs and progress, which are left out where the output has no room.
+fn kept(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let may_be_dropped = |line: &&[u8]| line.windows(24).any(|bytes| bytes == b"\"method\":\"notifications/");
+    output.split(|byte| *byte == b'\n').filter(move |line| !may_be_dropped(line))
 }
 
 /// Calls `act` with an open server.
