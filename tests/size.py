@@ -19,13 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22374,
     "code lines, http": 11935,
-    "code lines, published": 65479,
-    "public functions": 2131,
+    "code lines, published": 65455,
+    "public functions": 2130,
     "public types": 471,
     "feature entries": 50,
     "cfgs": 495,
     "tracked files": 2443,
-    "words for users": 24996,
+    "words for users": 24999,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

@@ -38,7 +38,7 @@ impl core::error::Error for RefusedUrlError {}
 pub enum Reach {
     /// This machine: `localhost`, 127.0.0.0/8, `::1`.
     Loopback,
-    /// An address of a private or local network.
+    /// An address of a private or local network, or of none.
     Private,
     /// Any other name or address. A name may still stand for a private address: the program that connects sees it, and
     /// asks [`Reach::of_address`].
@@ -79,8 +79,11 @@ impl Reach {
     const fn of_v4(address: Ipv4Addr) -> Self {
         match address.octets() {
             [127, ..] => Reach::Loopback,
-            // This network, shared addresses, link-local, reserved.
-            [0, ..] | [100, 64..=127, ..] | [240..=255, ..] => Reach::Private,
+            // This network, shared addresses, protocol assignments, documentation, relays of 6to4, benchmarks, reserved.
+            [0, ..] | [100, 64..=127, ..] | [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => {
+                Reach::Private
+            }
+            [198, 51, 100, _] | [203, 0, 113, _] | [240..=255, ..] => Reach::Private,
             _ if address.is_private() || address.is_link_local() || address.is_multicast() => Reach::Private,
             _ => Reach::Public,
         }
@@ -94,8 +97,10 @@ impl Reach {
                 let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
                 Self::of_v4(Ipv4Addr::new(a, b, c, d))
             }
-            [0, ..] | [0xfc00..=0xfdff, ..] | [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Reach::Private,
-            _ => Reach::Public,
+            // Protocol assignments with Teredo, documentation.
+            [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
+            [0x2000..=0x3fff, ..] => Reach::Public,
+            _ => Reach::Private,
         }
     }
 }
@@ -195,6 +200,17 @@ mod tests {
             ("[fe80::1]", Reach::Private),
             ("[::ffff:10.0.0.1]", Reach::Private),
             ("[64:ff9b::a00:1]", Reach::Private),
+            ("[64:ff9b::101:101]", Reach::Public),
+            ("192.0.2.1", Reach::Private),
+            ("192.0.1.1", Reach::Public),
+            ("198.18.0.1", Reach::Private),
+            ("203.0.113.5", Reach::Private),
+            ("224.0.0.1", Reach::Private),
+            ("[2001::1]", Reach::Private),
+            ("[2001:db8::1]", Reach::Private),
+            ("[2001:4860::1]", Reach::Public),
+            ("[3fff::1]", Reach::Private),
+            ("[ff02::1]", Reach::Private),
             ("[2002:7f00:1::]", Reach::Loopback),
             ("127.1", Reach::Private),
             ("0x7f000001", Reach::Private),

@@ -1,5 +1,5 @@
 //! Events by webhook to a receiver on this machine, over the HTTP client of the driver.
-#![cfg(all(feature = "client", feature = "http"))]
+#![cfg(feature = "auth")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};
 use mcp_sansio::sink::LineSink;
+use mcp_sansio_auth::url::Reach;
 use mcp_sansio_blocking::client::{FetchFailed, FetchLimits, FetchRequest, Fetcher};
 use mcp_sansio_extensions::events::webhook::{
     DeliveryFailure, HasWebhooks, WebhookDelivery, WebhookLimits, WebhookSecret, Webhooks, complete, methods, turn,
@@ -118,7 +119,8 @@ fn a_receiver_on_this_machine() {
     // An address of this machine is refused, unless the program allows it: no connection is made.
     let limits = FetchLimits::DEFAULT.time(60_000).redirects(0);
     let challenge = door.webhooks.next_delivery(now, now).unwrap();
-    assert_eq!(post(&Fetcher::new(limits).public_only(), &challenge), Err(DeliveryFailure::ConnectionRefused));
+    let public = Fetcher::new(limits).addresses(|address| Reach::of_address(address) == Reach::Public);
+    assert_eq!(post(&public, &challenge), Err(DeliveryFailure::ConnectionRefused));
     let fetcher = Fetcher::new(limits).addresses(|address| address.is_loopback());
     let mut carry = |door: &mut Door, delivery: &WebhookDelivery| {
         let posted = post(&fetcher, delivery);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -117,21 +117,10 @@ impl Fetcher {
     }
 
     /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
-    /// all; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
+    /// all, for URLs of others choose those of `mcp_sansio_auth::url::Reach::Public`; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
     #[must_use]
     pub fn addresses(self, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Fetcher { allows: Some(Arc::new(allows)), ..self }
-    }
-
-    /// Connects only to addresses of the public internet, as the
-    /// [registries](https://www.iana.org/assignments/iana-ipv4-special-registry/) of IANA have them: for URLs that others give, such as
-    /// the callbacks of webhooks.
-    #[must_use]
-    pub fn public_only(self) -> Self {
-        self.addresses(|address| match address {
-            IpAddr::V4(address) => is_public_v4(address),
-            IpAddr::V6(address) => is_public_v6(address),
-        })
     }
 
     /// Sets the longest body of a response, in bytes.
@@ -194,30 +183,6 @@ impl Fetcher {
             Some(address) if addresses.is_empty() => Err(io::Error::other(RefusedAddress(address))),
             _ => Ok(addresses),
         }
-    }
-}
-
-const fn is_public_v4(address: Ipv4Addr) -> bool {
-    !matches!(
-        address.octets(),
-        [0 | 10 | 127 | 224..=255, ..]
-            | [100, 64..=127, ..]
-            | [169, 254, ..]
-            | [172, 16..=31, ..]
-            | [192, 0, 0 | 2, _]
-            | [192, 88, 99, _]
-            | [192, 168, ..]
-            | [198, 18 | 19, ..]
-            | [198, 51, 100, _]
-            | [203, 0, 113, _]
-    )
-}
-
-/// Only 2000::/3 is public, without tunnels, documentation and benchmarks in it.
-const fn is_public_v6(address: Ipv6Addr) -> bool {
-    match address.segments() {
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        [first, ..] => first >> 13 == 1,
     }
 }
 
@@ -305,54 +270,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-
-    #[test]
-    fn public_addresses() {
-        let is_public = |address: &str| match address.parse().unwrap() {
-            IpAddr::V4(address) => is_public_v4(address),
-            IpAddr::V6(address) => is_public_v6(address),
-        };
-        for address in [
-            "1.1.1.1",
-            "100.63.0.1",
-            "172.32.0.1",
-            "192.0.1.1",
-            "198.20.0.1",
-            "223.0.0.1",
-            "2606:4700::1111",
-            "2a00::1",
-        ] {
-            assert!(is_public(address), "{address}");
-        }
-        for address in [
-            "0.0.0.0",
-            "10.1.2.3",
-            "100.64.0.1",
-            "127.0.0.1",
-            "169.254.169.254",
-            "172.16.0.1",
-            "172.31.255.255",
-            "192.0.2.1",
-            "192.168.1.1",
-            "198.18.0.1",
-            "203.0.113.5",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "::ffff:1.1.1.1",
-            "64:ff9b::1",
-            "fc00::1",
-            "fe80::1",
-            "ff02::1",
-            "2001::1",
-            "2001:db8::1",
-            "2002:7f00:1::1",
-            "3fff::1",
-        ] {
-            assert!(!is_public(address), "{address}");
-        }
-    }
 
     /// Answers one connection with each text, once there is a request. An empty text leaves the connection open.
     fn server(answers: Vec<&'static str>) -> String {
