@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22374,
     "code lines, http": 11935,
-    "code lines, published": 65455,
+    "code lines, published": 65440,
     "public functions": 2130,
     "public types": 471,
     "feature entries": 50,

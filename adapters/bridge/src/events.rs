@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use mcp_sansio::client::{
     ChangeNotification, ClientEvent, ClientHandle, InitializeResult, InputRequests, PendingId, RequestError,
-    ServerRequestKind, TransportError,
+    TransportError,
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
@@ -226,7 +226,7 @@ impl Bridge {
                     round.push(Question { id: question.id, params: OwnedRaw::new(question.params) });
                     continue;
                 }
-                () if self.ask(front, question.id, method(question.kind), question.params) => continue,
+                () if self.ask(front, question.id, question.kind.method(), question.params) => continue,
                 () => NOT_ASKED,
             };
             let _ = link.refuse(question.id, &RpcError::internal(refusal));
@@ -256,7 +256,7 @@ impl Bridge {
             let mut list = Object::open(result.key("inputRequests"));
             for (index, question) in questions.iter().enumerate() {
                 let mut one = Object::open(list.key(&key(index)));
-                one.text("method", method(question.id.kind()));
+                one.text("method", question.id.kind().method());
                 one.raw("params", question.params.raw());
                 one.close();
             }
@@ -270,18 +270,5 @@ impl Bridge {
         if let Ok(result) = Raw::parse(&result) {
             self.respond(front, result);
         }
-    }
-}
-
-/// Returns the method of a question.
-const fn method(kind: ServerRequestKind) -> &'static str {
-    match kind {
-        ServerRequestKind::Sampling => "sampling/createMessage",
-        ServerRequestKind::Roots => "roots/list",
-        ServerRequestKind::GetTask => "tasks/get",
-        ServerRequestKind::GetTaskPayload => "tasks/result",
-        ServerRequestKind::ListTasks => "tasks/list",
-        ServerRequestKind::CancelTask => "tasks/cancel",
-        _ => "elicitation/create",
     }
 }

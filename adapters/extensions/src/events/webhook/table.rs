@@ -31,7 +31,7 @@ type Random = Box<dyn FnMut(&mut [u8]) + Send>;
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "all limits are the choice of the program")]
 pub struct WebhookLimits {
-    /// The most subscriptions, and the most of one user.
+    /// The most subscriptions.
     pub most: usize,
     /// The most of one user.
     pub share: usize,
@@ -61,27 +61,24 @@ pub enum DeliveryFailure {
 }
 
 impl DeliveryFailure {
-    pub(crate) const fn name(self) -> &'static str {
+    const fn data(self) -> &'static str {
         match self {
-            DeliveryFailure::ConnectionRefused => "connection_refused",
-            DeliveryFailure::Timeout => "timeout",
-            DeliveryFailure::Tls => "tls_error",
-            DeliveryFailure::Http4xx => "http_4xx",
-            DeliveryFailure::Http5xx => "http_5xx",
-            DeliveryFailure::ChallengeFailed => "challenge_failed",
-        }
-    }
-
-    /// Returns the error of `events/subscribe`.
-    pub(crate) const fn error(self) -> RpcError<'static> {
-        RpcError::new(-32027, "CallbackEndpointError").with_data(Raw::constant(match self {
             DeliveryFailure::ConnectionRefused => r#"{"reason":"connection_refused"}"#,
             DeliveryFailure::Timeout => r#"{"reason":"timeout"}"#,
             DeliveryFailure::Tls => r#"{"reason":"tls_error"}"#,
             DeliveryFailure::Http4xx => r#"{"reason":"http_4xx"}"#,
             DeliveryFailure::Http5xx => r#"{"reason":"http_5xx"}"#,
             DeliveryFailure::ChallengeFailed => r#"{"reason":"challenge_failed"}"#,
-        }))
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.data().split('"').nth(3).unwrap_or_default()
+    }
+
+    /// Returns the error of `events/subscribe`.
+    pub(crate) const fn error(self) -> RpcError<'static> {
+        RpcError::new(-32027, "CallbackEndpointError").with_data(Raw::constant(self.data()))
     }
 }
 
