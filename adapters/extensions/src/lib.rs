@@ -3,8 +3,8 @@
 //!
 //! | module | extension | features |
 //! |---|---|---|
-//! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `tasks-client`, `alloc` |
-//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | `events`, `events-client` |
+//! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `client`, `alloc` |
+//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | none for servers; `client`, `webhooks` |
 //! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client`, `windows` |
 //! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none; `windows` |
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
@@ -19,12 +19,10 @@ extern crate alloc;
 extern crate std;
 
 pub mod apps;
-#[cfg(feature = "events")]
 pub mod events;
-#[cfg(any(feature = "events", feature = "tasks"))]
 mod shared;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-#[cfg(any(feature = "events-client", feature = "events-webhooks", feature = "tasks-client"))]
+#[cfg(feature = "client")]
 mod written;

@@ -1,5 +1,4 @@
 //! Events from outside: each line of a server with a ring of occurrences.
-#![cfg(feature = "events")]
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Raw, Text};

@@ -1,5 +1,5 @@
 //! A receiver of webhooks, with deliveries as a server signs them.
-#![cfg(feature = "events-webhooks")]
+#![cfg(feature = "webhooks")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

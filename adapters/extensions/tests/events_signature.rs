@@ -1,5 +1,5 @@
 //! Signatures of webhooks, against what others have computed.
-#![cfg(feature = "events-webhooks")]
+#![cfg(feature = "webhooks")]
 
 use mcp_sansio_extensions::events::webhook::{SignatureError, WebhookSecret};
 

@@ -1,5 +1,4 @@
 //! Event types with cursors of their own, whose subscriptions are heard of, and that come and go.
-#![cfg(feature = "events")]
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::server::{MessageLimits, RespondError, Server};

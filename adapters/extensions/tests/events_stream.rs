@@ -1,5 +1,4 @@
 //! `events/stream`: what a client hears on a request that stays open.
-#![cfg(feature = "events")]
 
 use mcp_sansio::server::{MessageLimits, RequestToken, RespondError, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};

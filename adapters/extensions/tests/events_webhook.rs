@@ -1,5 +1,5 @@
 //! Events by webhook, without sockets: what a server posts, and what it answers.
-#![cfg(feature = "events-webhooks")]
+#![cfg(feature = "webhooks")]
 
 use mcp_sansio::server::{MessageLimits, RespondError, Server};
 use mcp_sansio::service::{Extension, MessageSource, Service};

@@ -1,5 +1,5 @@
 //! A client that follows tasks: against the server of this crate, and against answers that no good server gives.
-#![cfg(feature = "tasks-client")]
+#![cfg(feature = "client")]
 
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{

@@ -67,9 +67,9 @@
 //! Occurrences are for all callers that may subscribe: [`EventType::check`] refuses subscriptions, [`EventType::matches`]
 //! picks their occurrences, and [`EventType::transform`] changes what they show. [`EventType::on_subscribe`] hears of subscriptions.
 //!
-//! Clients follow events with the module `client` (feature `events-client`).
+//! Clients follow events with the module `client` (feature `client`).
 
-#[cfg(feature = "events-client")]
+#[cfg(feature = "client")]
 pub mod client;
 mod event_type;
 mod leases;
@@ -78,7 +78,7 @@ mod ring;
 mod source;
 mod streams;
 mod subscribers;
-#[cfg(feature = "events-webhooks")]
+#[cfg(feature = "webhooks")]
 pub mod webhook;
 
 pub use event_type::{EventType, FORBIDDEN, NOT_FOUND};
@@ -89,6 +89,6 @@ pub use streams::StreamSlot;
 pub use subscribers::LeaseSlot;
 
 /// The programs of the page about events are tests too.
-#[cfg(all(doctest, feature = "events-client"))]
+#[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../../docs/events.md")]
 struct EventsDocument;

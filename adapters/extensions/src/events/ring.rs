@@ -28,7 +28,7 @@ pub const LIST_CHANGED: ServerChange<'static> = ServerChange::Topic { member: "e
 /// The bytes before the `eventId` of an occurrence: the timestamp, and the length of the id.
 const HEAD: usize = 9;
 
-/// The methods `events/subscribe` and `events/unsubscribe`: `webhook::methods` (feature `events-webhooks`).
+/// The methods `events/subscribe` and `events/unsubscribe`: `webhook::methods` (feature `webhooks`).
 pub type WebhookMethods<S> = [fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult; 2];
 
 /// The state of a program that has events.

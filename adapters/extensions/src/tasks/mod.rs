@@ -89,7 +89,7 @@
 //!
 //! `examples/brew.rs` is a server for both, with a loop of its own.
 
-#[cfg(feature = "tasks-client")]
+#[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "alloc")]
 mod last_state;
@@ -97,7 +97,7 @@ mod legacy;
 mod machine;
 mod methods;
 mod place;
-#[cfg(feature = "tasks-client")]
+#[cfg(feature = "client")]
 pub mod receiver;
 mod response;
 mod store;
@@ -190,6 +190,6 @@ pub fn complete<S: HasTasks>(
 }
 
 /// The programs of the page about tasks are tests too.
-#[cfg(all(doctest, feature = "tasks-client"))]
+#[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../../docs/tasks.md")]
 struct TasksDocument;

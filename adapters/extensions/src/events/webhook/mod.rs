@@ -1,4 +1,4 @@
-//! Events by webhook, on hosts (feature `events-webhooks`): the server posts what happens to an address that the client gives, signed with
+//! Events by webhook, on hosts (feature `webhooks`): the server posts what happens to an address that the client gives, signed with
 //! a secret of the client.
 //!
 //! 1. The state has [`Webhooks`], by [`HasWebhooks`], and the constant [`WEBHOOKS`](crate::events::HasEvents::WEBHOOKS) is [`methods`].
