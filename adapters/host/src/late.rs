@@ -15,7 +15,7 @@ use mcp_sansio::server::{
 };
 use mcp_sansio::service::{HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::Out;
-#[cfg(feature = "endpoint")]
+#[cfg(feature = "http")]
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
 use crate::LogMessage;
@@ -668,7 +668,7 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
     }
 }
 
-#[cfg(feature = "endpoint")]
+#[cfg(feature = "http")]
 impl<S: 'static> LateTarget<S> for Endpoint<'_> {
     /// A stream takes an answer while half of its capacity is free. A client that does not read delays only its own
     /// answers.

@@ -1,5 +1,5 @@
 //! Late answers over HTTP: the channel and an endpoint without sockets.
-#![cfg(feature = "endpoint")]
+#![cfg(feature = "http")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
