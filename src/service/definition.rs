@@ -16,10 +16,10 @@ use super::requests::Completer;
 use super::requests::HandlerResult;
 #[cfg(feature = "windows")]
 use super::source::{ContentSource, Sourced};
-use super::{Call, Complete, GetPrompt, ReadResource, Visibility};
+use super::{Call, Complete, GetPrompt, ReadResource, Visibility, template};
 use crate::content::{Annotations, Icon, Icons, write_meta};
 use crate::json::object::{Object, array};
-use crate::json::{Raw, constant, schema};
+use crate::json::{Raw, Text, constant, schema};
 #[cfg(feature = "extensions")]
 use crate::revision::Revisions;
 use crate::revision::{Revision, Since};
@@ -126,7 +126,7 @@ macro_rules! info_setters {
     };
 }
 
-/// The description of a tool in `tools/list`, as [`DynamicTools`](super::DynamicTools) lists it. See
+/// The description of a tool in `tools/list`, as a [`DynamicList`](super::DynamicList) lists it. See
 /// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
 #[doc(alias = "Tool")]
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +198,11 @@ impl<'t> ToolInfo<'t> {
     #[cfg(feature = "extensions")]
     pub const fn entry(self, members: &'t str, revisions: Revisions) -> Self {
         ToolInfo { entry: Some((members, revisions)), ..self }
+    }
+
+    /// Returns whether a request with this name means it.
+    fn is_named(&self, name: &Text<'_>) -> bool {
+        name.eq_str(self.name)
     }
 
     /// Returns whether it can be listed: the name is allowed, the schemas and `_meta` are JSON of the right type, and no
@@ -437,8 +442,8 @@ impl<S> Tool<S> {
     }
 }
 
-/// The description of a resource in `resources/list`, or of a template in `resources/templates/list`, as
-/// [`DynamicResources`](super::DynamicResources) and [`DynamicTemplates`](super::DynamicTemplates) list it. See
+/// The description of a resource in `resources/list`, or of a template in `resources/templates/list`, as a
+/// [`DynamicList`](super::DynamicList) lists it. See
 /// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#data-types).
 #[doc(alias = "Resource")]
 #[derive(Clone, Copy, Debug)]
@@ -501,6 +506,16 @@ impl<'t> ResourceInfo<'t> {
         annotations(annotations: Annotations<'t>) => annotations;
     }
 
+    /// Returns whether a request with this URI means the resource.
+    fn is_at(&self, uri: &Text<'_>) -> bool {
+        uri.eq_str(self.uri)
+    }
+
+    /// Returns whether a request with this URI means the template.
+    fn is_matched(&self, uri: &Text<'_>) -> bool {
+        self.is_sound_template() && template::matches_any(self.uri, uri)
+    }
+
     /// Returns whether it can be listed as a resource: the URI has a scheme, and `_meta` is a JSON object.
     pub(crate) fn is_sound(&self) -> bool {
         constant::has_scheme(self.uri) && self.meta.is_none_or(constant::is_object)
@@ -508,7 +523,7 @@ impl<'t> ResourceInfo<'t> {
 
     /// Returns whether it can be listed as a template.
     pub(crate) fn is_sound_template(&self) -> bool {
-        self.is_sound() && super::template::is_valid(self.uri)
+        self.is_sound() && template::is_valid(self.uri)
     }
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
@@ -673,7 +688,7 @@ impl<S> ResourceTemplate<S> {
         name: &'static str,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
-        assert!(super::template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
+        assert!(template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
         assert!(
             constant::is_uri(uri_template, true),
             "a URI template has a scheme, and % before what RFC 3986 escapes"
@@ -779,7 +794,7 @@ pub struct Prompt<S: 'static> {
     pub(crate) complete: Option<Completer<S>>,
 }
 
-/// The description of a prompt in `prompts/list`, as [`DynamicPrompts`](super::DynamicPrompts) lists it. See
+/// The description of a prompt in `prompts/list`, as a [`DynamicList`](super::DynamicList) lists it. See
 /// [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#prompt).
 #[doc(alias = "Prompt")]
 #[derive(Clone, Copy, Debug)]
@@ -848,6 +863,11 @@ impl<'t> PromptInfo<'t> {
         arguments(arguments: &'t [PromptArgument<'t>]) => arguments;
     }
 
+    /// Returns whether a request with this name means it.
+    fn is_named(&self, name: &Text<'_>) -> bool {
+        name.eq_str(self.name)
+    }
+
     /// Returns whether it can be listed: it has a name, and `_meta` is a JSON object.
     pub(crate) fn is_sound(&self) -> bool {
         !self.name.is_empty() && self.meta.is_none_or(constant::is_object)
@@ -883,11 +903,49 @@ pub const fn is_tool_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 128
 }
 
-/// Functions of the types of tables: whether all names or URIs are unique, and how an entry is shown.
-macro_rules! named_by {
-    ($($type:ident: $name:ident, $function:ident;)*) => { $(
+/// An entry of a list: a [`Tool`], [`Resource`], [`ResourceTemplate`] or [`Prompt`]. A
+/// [`DynamicList`](super::DynamicList) has entries of one of these kinds.
+pub trait ListEntry: sealed::Sealed + Sized + 'static {
+    /// The state of the handlers.
+    type State: 'static;
+
+    /// The description of an entry.
+    type Info<'i>;
+
+    /// The context of the handler of an entry.
+    type Request<'r>;
+
+    /// Returns the description.
+    #[doc(hidden)]
+    fn info(&self) -> &Self::Info<'static>;
+
+    /// Returns what the entry demands of its caller.
+    #[doc(hidden)]
+    fn visibility(&self) -> Option<&'static Visibility<Self::State>>;
+
+    /// Returns whether a request with this name or URI means the entry.
+    #[doc(hidden)]
+    fn is_meant(info: &Self::Info<'_>, wanted: &Text<'_>) -> bool;
+
+    /// Returns whether it can be listed.
+    #[doc(hidden)]
+    fn is_sound(info: &Self::Info<'_>) -> bool;
+
+    /// Writes it as an element of its list.
+    #[doc(hidden)]
+    fn write(info: &Self::Info<'_>, out: &mut Writer<'_>, revision: Revision);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The kinds of entries, with the functions of their descriptions; and constant functions that say whether all of a table are
+/// unique.
+macro_rules! entries {
+    ($($type:ident: $info:ident, $request:ident, $name:ident, $unique:ident, $meant:ident, $sound:ident, $write:ident($($key:literal)?);)*) => { $(
         #[allow(clippy::indexing_slicing, reason = "bounded by the loops; a const fn has no iterators")]
-        pub(crate) const fn $function<S>(table: &[$type<S>]) -> bool {
+        pub(crate) const fn $unique<S>(table: &[$type<S>]) -> bool {
             let mut one = 0;
             while one < table.len() {
                 let mut other = 0;
@@ -902,6 +960,34 @@ macro_rules! named_by {
             true
         }
 
+        impl<S> sealed::Sealed for $type<S> {}
+
+        impl<S> ListEntry for $type<S> {
+            type State = S;
+            type Info<'i> = $info<'i>;
+            type Request<'r> = $request<'r>;
+
+            fn info(&self) -> &$info<'static> {
+                &self.info
+            }
+
+            fn visibility(&self) -> Option<&'static Visibility<S>> {
+                self.visible
+            }
+
+            fn is_meant(info: &$info<'_>, wanted: &Text<'_>) -> bool {
+                info.$meant(wanted)
+            }
+
+            fn is_sound(info: &$info<'_>) -> bool {
+                info.$sound()
+            }
+
+            fn write(info: &$info<'_>, out: &mut Writer<'_>, revision: Revision) {
+                info.$write(out, $($key,)? revision)
+            }
+        }
+
         impl<S> core::fmt::Debug for $type<S> {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.debug_tuple(stringify!($type)).field(&self.info.$name).finish()
@@ -909,11 +995,11 @@ macro_rules! named_by {
         }
     )* };
 }
-named_by! {
-    Tool: name, unique_tools;
-    Resource: uri, unique_resources;
-    ResourceTemplate: uri, unique_templates;
-    Prompt: name, unique_prompts;
+entries! {
+    Tool: ToolInfo, Call, name, unique_tools, is_named, is_sound, write();
+    Resource: ResourceInfo, ReadResource, uri, unique_resources, is_at, is_sound, write("uri");
+    ResourceTemplate: ResourceInfo, ReadResource, uri, unique_templates, is_matched, is_sound_template, write("uriTemplate");
+    Prompt: PromptInfo, GetPrompt, name, unique_prompts, is_named, is_sound, write();
 }
 
 /// Functions that return whether an entry of a table has a member.

@@ -7,9 +7,9 @@ use super::linked::{
     HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_TOOL, call_tool, decode_uri, decode_value, find_read,
     find_tool,
 };
-use super::requests::{Call, Complete, GetPrompt, HandlerResult, ReadResource};
+use super::requests::{Call, Complete, GetPrompt, HandlerResult};
 use super::router::{Dispatched, matching};
-use super::{Caller, MessageSource, PromptInfo, ResourceInfo, Service, ToolInfo, template};
+use super::{Caller, ListEntry, MessageSource, Prompt, Resource, ResourceTemplate, Service, Tool, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
 use crate::server::{IncomingRequest, RequestToken, RpcError, Server, words};
@@ -17,82 +17,49 @@ use crate::server::{IncomingRequest, RequestToken, RpcError, Server, words};
 use crate::server::{ListPage, RequestSlot, StreamedReply};
 use crate::sink::{FullError, Out};
 
-/// Tools that are not in a constant table, for [`Service::dynamic_tools`]: made at run time, or forwarded to another server.
-/// `mcp_sansio_host::OwnedTools` is one that owns its tools.
+/// A list whose entries are not in a constant table: made at run time, in a database, or at another server. `E` is the kind of the
+/// entries: [`Tool`], [`Resource`], [`ResourceTemplate`] or [`Prompt`]. For [`Service::dynamic_tools`],
+/// [`dynamic_resources`](Service::dynamic_resources), [`dynamic_templates`](Service::dynamic_templates) and
+/// [`dynamic_prompts`](Service::dynamic_prompts). `mcp_sansio_host::OwnedTools` is a list of tools that owns them.
 ///
-/// A description is lent to a closure, so it may be made on the spot, or come from behind a lock. A tool is left out of lists
-/// and cannot be called if its name is not allowed, or its schemas or `_meta` are not JSON of the right type. Names must be
-/// unique; a tool of the constant table hides one of the same name.
+/// A description is lent to a closure, so it may be made on the spot, or come from behind a lock. These entries are left out of
+/// lists, and cannot be used:
 ///
-/// The list may change at any time. When it does, publish
-/// [`ServerChange::Tools`](crate::server::ServerChange::Tools), and declare
-/// [`ServerCapability::ToolsChanged`]: clients list again. A client that was at its second page then gets a page of the new
-/// list, empty if the list has become shorter than that.
+/// - a tool whose name is not allowed, or whose schemas or `_meta` are not JSON of the right type,
+/// - a resource whose URI has no scheme,
+/// - a template without a variable, or with braces that are not balanced,
+/// - a prompt without a name.
+///
+/// Names and URIs must be unique; an entry of the constant table hides one of the same name. For a URI, the table of resources is
+/// asked first, then this list of resources, then the table of templates, then this list of templates.
+///
+/// The list may change at any time. When it does, publish [`ServerChange::Tools`](crate::server::ServerChange::Tools) or its like,
+/// and declare [`ServerCapability::ToolsChanged`] or its like: clients list again. A client that was at its second page then gets a
+/// page of the new list, empty if the list has become shorter than that.
 ///
 /// ```
-/// use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, ToolInfo};
+/// use mcp_sansio::service::{Call, Caller, DynamicList, HandlerResult, Service, Tool, ToolInfo};
 ///
 /// struct Robot {
 ///     moves: Vec<String>,
 /// }
 /// struct Moves;
 ///
-/// impl DynamicTools<Robot> for Moves {
+/// impl DynamicList<Tool<Robot>> for Moves {
 ///     fn list(&self, robot: &Robot, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
 ///         let _ = robot.moves.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Moves the robot")));
 ///     }
 ///
-///     fn call(&self, key: usize, robot: &mut Robot, call: &mut Call<'_>) -> HandlerResult {
+///     fn run(&self, key: usize, robot: &mut Robot, call: &mut Call<'_>) -> HandlerResult {
 ///         call.text(format_args!("done: {}", robot.moves[key]))
 ///     }
 /// }
 /// let service = Service::new("robot", "1.0").dynamic_tools(&Moves);
 /// # let _: Service<'_, Robot> = service;
 /// ```
-pub trait DynamicTools<S> {
-    /// Passes the descriptions to `with`, in order, beginning with the one at index `from`, until `with` returns `false`.
-    ///
-    /// For a list that changes, `from` comes from the cursor of a client, who can choose it: it may be far beyond the end, where
-    /// there is nothing to pass. `iter().skip(from)` does that, and `[from..]` panics.
-    ///
-    /// It is called once for a list that fits into the sink; in [windows](Service::pump) once for each window. A tool whose
-    /// description is larger than an empty window is left out.
-    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool);
-
-    /// Finds a tool, and passes its key and its description to `with`. The key is any number that [`call`](DynamicTools::call)
-    /// understands.
-    ///
-    /// The default compares the name with each one in the list; the key is the index. Write another one for a long list, and
-    /// for one behind a lock, where the index may be another tool's when the tool is called.
-    fn find(&self, state: &S, caller: &Caller<'_>, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
-        let mut index = 0;
-        self.list(state, caller, 0, &mut |info| {
-            let found = name.eq_str(info.name);
-            if found {
-                with(index, info);
-            }
-            index += 1;
-            !found
-        });
-    }
-
-    /// Runs the tool with this key. [`Call::name`] is its name.
-    ///
-    /// # Errors
-    /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn call(&self, key: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult;
-}
-
-/// Resources that are not in a constant table, for [`Service::dynamic_resources`]: rows of a database, files, or the resources
-/// of another server.
-///
-/// Of descriptions and of lists that change, the same is true as for [`DynamicTools`]; the change is
-/// [`ServerChange::Resources`](crate::server::ServerChange::Resources). A resource whose URI has no scheme is left out. For a
-/// URI, the table of resources is asked first, then these resources, then the templates.
 ///
 /// ```
-/// use mcp_sansio::json::Text;
-/// use mcp_sansio::service::{Caller, DynamicResources, HandlerResult, ReadResource, ResourceInfo, Service};
+/// use mcp_sansio::service::{Caller, DynamicList, HandlerResult, ReadResource, Resource, ResourceInfo, Service};
 ///
 /// struct Note {
 ///     uri: String,
@@ -101,12 +68,12 @@ pub trait DynamicTools<S> {
 /// }
 /// struct Notes;
 ///
-/// impl DynamicResources<Vec<Note>> for Notes {
+/// impl DynamicList<Resource<Vec<Note>>> for Notes {
 ///     fn list(&self, notes: &Vec<Note>, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
 ///         let _ = notes.iter().skip(from).all(|note| with(&ResourceInfo::new(&note.uri, &note.title)));
 ///     }
 ///
-///     fn read(&self, key: usize, notes: &mut Vec<Note>, read: &mut ReadResource<'_>) -> HandlerResult {
+///     fn run(&self, key: usize, notes: &mut Vec<Note>, read: &mut ReadResource<'_>) -> HandlerResult {
 ///         read.set_mime("text/plain");
 ///         read.text(&notes[key].body)
 ///     }
@@ -114,16 +81,32 @@ pub trait DynamicTools<S> {
 /// let service = Service::new("notes", "1.0").dynamic_resources(&Notes);
 /// # let _: Service<'_, Vec<Note>> = service;
 /// ```
-pub trait DynamicResources<S> {
-    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
-    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
+pub trait DynamicList<E: ListEntry> {
+    /// Passes the descriptions to `with`, in order, beginning with the one at index `from`, until `with` returns `false`.
+    ///
+    /// For a list that changes, `from` comes from the cursor of a client, who can choose it: it may be far beyond the end, where
+    /// there is nothing to pass. `iter().skip(from)` does that, and `[from..]` panics.
+    ///
+    /// It is called once for a list that fits into the sink; in [windows](Service::pump) once for each window. An entry whose
+    /// description is larger than an empty window is left out.
+    fn list(&self, state: &E::State, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&E::Info<'_>) -> bool);
 
-    /// Finds the resource at a URI, as [`DynamicTools::find`] finds a tool. Also a client that subscribes to the resource makes
-    /// the service look for it. [`Text::plain`] is the URI as `&str`, if it has no escapes.
-    fn find(&self, state: &S, caller: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+    /// Finds the entry that has this name or URI, or the template that this URI matches, and passes its key and its description to
+    /// `with`. The key is any number that [`run`](DynamicList::run) understands. Also a client that subscribes to a resource makes
+    /// the service look for it. [`Text::plain`] is the name or URI as `&str`, if it has no escapes.
+    ///
+    /// The default takes the first such entry of the list; the key is the index. Write another one for a long list, and for one
+    /// behind a lock, where the index may be another entry's when the entry is used.
+    fn find(
+        &self,
+        state: &E::State,
+        caller: &Caller<'_>,
+        wanted: &Text<'_>,
+        with: &mut dyn FnMut(usize, &E::Info<'_>),
+    ) {
         let mut index = 0;
         self.list(state, caller, 0, &mut |info| {
-            let found = uri.eq_str(info.uri);
+            let found = E::is_meant(info, wanted);
             if found {
                 with(index, info);
             }
@@ -132,89 +115,24 @@ pub trait DynamicResources<S> {
         });
     }
 
-    /// Reads the resource with this key. [`ReadResource::uri`] is its URI. Call [`set_mime`](ReadResource::set_mime) before you
-    /// answer: contents have no MIME type by default. [`set_caching`](ReadResource::set_caching) sets `ttlMs` and `cacheScope`;
-    /// the default is that of the service. The resource has no [source](super::Resource::source).
+    /// Runs the entry with this key: calls the tool, reads the resource, gets the prompt.
+    ///
+    /// [`Call::name`], [`ReadResource::uri`](super::ReadResource::uri) and [`GetPrompt::name`] say which. Call [`set_mime`](super::ReadResource::set_mime) before you
+    /// answer a read: contents have no MIME type by default. [`set_caching`](super::ReadResource::set_caching) sets `ttlMs` and
+    /// `cacheScope`; the default is that of the service. There is no [source](super::Resource::source).
+    /// [`ReadResource::var_of`](super::ReadResource::var_of) returns the variables of a template; [`var`](super::ReadResource::var) does not know the template.
+    /// A prompt whose required argument is missing was refused before; its result has no `description`.
     ///
     /// # Errors
     /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn read(&self, key: usize, state: &mut S, read: &mut ReadResource<'_>) -> HandlerResult;
-}
+    fn run(&self, key: usize, state: &mut E::State, request: &mut E::Request<'_>) -> HandlerResult;
 
-/// Resource templates that are not in a constant table, for [`Service::dynamic_templates`].
-///
-/// Of descriptions and of lists that change, the same is true as for [`DynamicResources`]. A template without a variable, or
-/// with braces that are not balanced, is left out. Templates of the table are tried first.
-pub trait DynamicTemplates<S> {
-    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does. Their `uri` is the `uriTemplate`.
-    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
-
-    /// Finds the template that a URI matches, as [`DynamicTools::find`] finds a tool. The default takes the first one in the
-    /// list, by the rules of [`ResourceTemplate`](super::ResourceTemplate).
-    fn find(&self, state: &S, caller: &Caller<'_>, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
-        let mut index = 0;
-        self.list(state, caller, 0, &mut |info| {
-            let found = info.is_sound_template() && template::matches_any(info.uri, uri);
-            if found {
-                with(index, info);
-            }
-            index += 1;
-            !found
-        });
-    }
-
-    /// Reads a URI that matches the template with this key, as [`DynamicResources::read`] does.
-    /// [`ReadResource::var_of`] returns the variables; [`var`](ReadResource::var) does not know the template.
+    /// Completes an argument of the prompt with this key, or a variable of the template at this index of the list. Default: it
+    /// offers nothing. Declare [`ServerCapability::Completions`], so that clients ask.
     ///
     /// # Errors
     /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn read(&self, key: usize, state: &mut S, read: &mut ReadResource<'_>) -> HandlerResult;
-
-    /// Completes a variable of the template at this index of the list. Default: it offers nothing. Declare
-    /// [`ServerCapability::Completions`], so that clients ask.
-    ///
-    /// # Errors
-    /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn complete(&self, index: usize, state: &mut S, complete: &mut Complete<'_>) -> HandlerResult {
-        let _ = (index, state);
-        complete.offer::<&str>([])
-    }
-}
-
-/// Prompts that are not in a constant table, for [`Service::dynamic_prompts`].
-///
-/// Of descriptions and of lists that change, the same is true as for [`DynamicTools`]; the change is
-/// [`ServerChange::Prompts`](crate::server::ServerChange::Prompts). A prompt without a name is left out. Requests without an
-/// argument that is required are refused before the handler runs.
-pub trait DynamicPrompts<S> {
-    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
-    fn list(&self, state: &S, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool);
-
-    /// Finds a prompt by its name, as [`DynamicTools::find`] finds a tool.
-    fn find(&self, state: &S, caller: &Caller<'_>, name: &Text<'_>, with: &mut dyn FnMut(usize, &PromptInfo<'_>)) {
-        let mut index = 0;
-        self.list(state, caller, 0, &mut |info| {
-            let found = name.eq_str(info.name);
-            if found {
-                with(index, info);
-            }
-            index += 1;
-            !found
-        });
-    }
-
-    /// Makes the messages of the prompt with this key. [`GetPrompt::name`] is its name. The result has no `description`.
-    ///
-    /// # Errors
-    /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn get(&self, key: usize, state: &mut S, get: &mut GetPrompt<'_>) -> HandlerResult;
-
-    /// Completes an argument of the prompt with this key. Default: it offers nothing. Declare
-    /// [`ServerCapability::Completions`], so that clients ask.
-    ///
-    /// # Errors
-    /// As any handler, see [`HandlerError`](super::HandlerError).
-    fn complete(&self, key: usize, state: &mut S, complete: &mut Complete<'_>) -> HandlerResult {
+    fn complete(&self, key: usize, state: &mut E::State, complete: &mut Complete<'_>) -> HandlerResult {
         let _ = (key, state);
         complete.offer::<&str>([])
     }
@@ -241,10 +159,10 @@ pub(crate) struct DynamicLists<S: 'static> {
 pub(crate) struct Dynamic<'t, S: 'static> {
     /// Lists them after the tables, if there are any.
     pub(crate) lists: Option<&'static DynamicLists<S>>,
-    pub(crate) tools: Option<&'t (dyn DynamicTools<S> + Sync)>,
-    pub(crate) resources: Option<&'t (dyn DynamicResources<S> + Sync)>,
-    pub(crate) templates: Option<&'t (dyn DynamicTemplates<S> + Sync)>,
-    pub(crate) prompts: Option<&'t (dyn DynamicPrompts<S> + Sync)>,
+    pub(crate) tools: Option<&'t (dyn DynamicList<Tool<S>> + Sync)>,
+    pub(crate) resources: Option<&'t (dyn DynamicList<Resource<S>> + Sync)>,
+    pub(crate) templates: Option<&'t (dyn DynamicList<ResourceTemplate<S>> + Sync)>,
+    pub(crate) prompts: Option<&'t (dyn DynamicList<Prompt<S>> + Sync)>,
 }
 
 impl<S> Dynamic<'_, S> {
@@ -253,7 +171,7 @@ impl<S> Dynamic<'_, S> {
 
 impl<'t, S> Service<'t, S> {
     /// Sets tools that are not in a constant table; they come after those of [`tools`](Service::tools). Declares `tools`.
-    pub const fn dynamic_tools(mut self, tools: &'t (dyn DynamicTools<S> + Sync)) -> Self {
+    pub const fn dynamic_tools(mut self, tools: &'t (dyn DynamicList<Tool<S>> + Sync)) -> Self {
         self.dynamic.tools = Some(tools);
         self = self.differs_by_caller();
         self.routes.tools = Some(Route::DYNAMIC_TOOLS);
@@ -262,14 +180,14 @@ impl<'t, S> Service<'t, S> {
 
     /// Sets resources that are not in a constant table; they come after those of [`resources`](Service::resources). Declares
     /// `resources`.
-    pub const fn dynamic_resources(mut self, resources: &'t (dyn DynamicResources<S> + Sync)) -> Self {
+    pub const fn dynamic_resources(mut self, resources: &'t (dyn DynamicList<Resource<S>> + Sync)) -> Self {
         self.dynamic.resources = Some(resources);
         self.dynamic_uris()
     }
 
     /// Sets resource templates that are not in a constant table; they come after those of [`templates`](Service::templates).
     /// Declares `resources`; `completions` is declared with [`feature`](Service::feature), if they complete their variables.
-    pub const fn dynamic_templates(mut self, templates: &'t (dyn DynamicTemplates<S> + Sync)) -> Self {
+    pub const fn dynamic_templates(mut self, templates: &'t (dyn DynamicList<ResourceTemplate<S>> + Sync)) -> Self {
         self.dynamic.templates = Some(templates);
         self.dynamic_uris()
     }
@@ -284,7 +202,7 @@ impl<'t, S> Service<'t, S> {
 
     /// Sets prompts that are not in a constant table; they come after those of [`prompts`](Service::prompts). Declares
     /// `prompts`; `completions` is declared with [`feature`](Service::feature), if they complete their arguments.
-    pub const fn dynamic_prompts(mut self, prompts: &'t (dyn DynamicPrompts<S> + Sync)) -> Self {
+    pub const fn dynamic_prompts(mut self, prompts: &'t (dyn DynamicList<Prompt<S>> + Sync)) -> Self {
         self.dynamic.prompts = Some(prompts);
         self = self.differs_by_caller();
         self.routes.prompts = Some(Route::DYNAMIC_PROMPTS);
@@ -345,7 +263,7 @@ impl<S> Route<S> {
                     return call.ran(Err(failure.into()));
                 }
             }
-            call.run(state, |state, call| tools.call(key, state, call))
+            call.run(state, |state, call| tools.run(key, state, call))
         },
         write: Route::TOOLS.write,
     };
@@ -365,8 +283,8 @@ impl<S> Route<S> {
             call.slot.handler = NO_TABLE;
             let read = service.reading(call.handling, usize::from(NO_TABLE), uri);
             match (kind, service.dynamic.resources, service.dynamic.templates) {
-                (PLAIN, Some(resources), _) => read.run(state, |state, read| resources.read(key, state, read)),
-                (_, _, Some(templates)) => read.run(state, |state, read| templates.read(key, state, read)),
+                (PLAIN, Some(resources), _) => read.run(state, |state, read| resources.run(key, state, read)),
+                (_, _, Some(templates)) => read.run(state, |state, read| templates.run(key, state, read)),
                 _ => read.ran_nothing(),
             }
         },
@@ -399,7 +317,7 @@ impl<S> Route<S> {
             };
             let Call { handling } = call;
             handling.slot.handler = NO_TABLE;
-            GetPrompt { handling, description: "" }.run(state, |state, get| prompts.get(key, state, get))
+            GetPrompt { handling, description: "" }.run(state, |state, get| prompts.run(key, state, get))
         },
         write: Route::PROMPTS.write,
     };

@@ -9,12 +9,13 @@ use core::cell::Cell;
 
 use super::caller::is_shown;
 use super::context::{Extra, end_result};
-use super::dynamic::{Dynamic, DynamicLists};
+use super::dynamic::{DynamicList, DynamicLists};
 use super::list::{read_cursor, write_cursor};
 use super::router::{Dispatched, fail};
-use super::{Caller, Service, Visibility};
+use super::{Caller, ListEntry, Service};
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
+use crate::revision::Revision;
 #[cfg(feature = "windows")]
 use crate::server::Skip;
 use crate::server::{
@@ -66,41 +67,30 @@ enum Entry<'e> {
     Hidden,
 }
 
-/// Passes the entries of a table on. Returns whether more is wanted.
-fn each<T>(
-    table: &[T],
+/// Passes on the entries of a table, and after them those of a list, from a number on, until the function returns `false`.
+fn each<E: ListEntry>(
+    table: &[E],
+    list: Option<&(dyn DynamicList<E> + Sync)>,
+    (state, caller, revision): (&E::State, &Caller<'_>, Revision),
     from: usize,
     with: &mut dyn FnMut(Entry<'_>) -> bool,
-    shows: impl Fn(&T) -> bool,
-    write: impl Fn(&T, &mut Writer<'_>),
-) -> bool {
+) {
     let mut entries = table.get(from..).unwrap_or(&[]).iter();
-    entries.all(|entry| match shows(entry) {
-        true => with(Entry::Constant(&|out| write(entry, out))),
+    let mut goes_on = entries.all(|entry| match is_shown(entry.visibility(), state, caller) {
+        true => with(Entry::Constant(&|out| E::write(entry.info(), out, revision))),
         false => with(Entry::Hidden),
-    })
-}
-
-/// Passes descriptions on as entries, until no more are wanted.
-struct PageWriter<'w> {
-    with: &'w mut dyn FnMut(Entry<'_>) -> bool,
-    goes_on: bool,
-}
-
-impl<'w> PageWriter<'w> {
-    fn new(with: &'w mut dyn FnMut(Entry<'_>) -> bool) -> Self {
-        PageWriter { with, goes_on: true }
-    }
-
-    fn pass(&mut self, is_sound: bool, write: &WriteEntry<'_>) -> bool {
+    });
+    let (true, Some(list)) = (goes_on, list) else { return };
+    list.list(state, caller, from.saturating_sub(table.len()), &mut |info| {
+        let write: &WriteEntry<'_> = &|out| E::write(info, out, revision);
         // Ignores entries after `stop`.
-        self.goes_on = self.goes_on && (self.with)(if is_sound { Entry::Dynamic(write) } else { Entry::Hidden });
-        self.goes_on
-    }
+        goes_on = goes_on && with(if E::is_sound(info) { Entry::Dynamic(write) } else { Entry::Hidden });
+        goes_on
+    });
 }
 
 impl<S> Service<'_, S> {
-    /// Passes on the entries of the list that a request wants, from a number on, until the function returns `false`.
+    /// Passes on the entries of the list that a request wants, as [`each`] does.
     fn entries(
         &self,
         state: &S,
@@ -109,42 +99,12 @@ impl<S> Service<'_, S> {
         from: usize,
         with: &mut dyn FnMut(Entry<'_>) -> bool,
     ) {
-        let revision = slot.revision;
-        let shows = |visibility: Option<&Visibility<S>>| is_shown(visibility, state, caller);
-        let wanted = match slot.method {
-            Method::ToolsList => {
-                each(self.tools, from, with, |it| shows(it.visible), |it, out| it.info.write(out, revision))
-            }
-            Method::ResourcesList => {
-                each(self.resources, from, with, |it| shows(it.visible), |it, out| it.info.write(out, "uri", revision))
-            }
-            Method::TemplatesList => each(
-                self.templates,
-                from,
-                with,
-                |it| shows(it.visible),
-                |it, out| it.info.write(out, "uriTemplate", revision),
-            ),
-            _ => each(self.prompts, from, with, |it| shows(it.visible), |it, out| it.info.write(out, revision)),
-        };
-        if !wanted {
-            return;
-        }
-        let from = from.saturating_sub(self.list_len(slot.method));
-        let mut writer = PageWriter::new(with);
-        let Dynamic { tools, resources, templates, prompts, .. } = self.dynamic;
-        match (slot.method, tools, resources, templates, prompts) {
-            (Method::ToolsList, Some(tools), ..) => tools
-                .list(state, caller, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision))),
-            (Method::ResourcesList, _, Some(resources), ..) => resources.list(state, caller, from, &mut |info| {
-                writer.pass(info.is_sound(), &|out| info.write(out, "uri", revision))
-            }),
-            (Method::TemplatesList, _, _, Some(templates), _) => templates.list(state, caller, from, &mut |info| {
-                writer.pass(info.is_sound_template(), &|out| info.write(out, "uriTemplate", revision))
-            }),
-            (Method::PromptsList, .., Some(prompts)) => prompts
-                .list(state, caller, from, &mut |info| writer.pass(info.is_sound(), &|out| info.write(out, revision))),
-            _ => {}
+        let (asked, dynamic) = ((state, caller, slot.revision), &self.dynamic);
+        match slot.method {
+            Method::ToolsList => each(self.tools, dynamic.tools, asked, from, with),
+            Method::ResourcesList => each(self.resources, dynamic.resources, asked, from, with),
+            Method::TemplatesList => each(self.templates, dynamic.templates, asked, from, with),
+            _ => each(self.prompts, dynamic.prompts, asked, from, with),
         }
     }
 

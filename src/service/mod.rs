@@ -129,10 +129,10 @@ pub use caller::{Caller, MessageSource, Visibility};
 pub use checked::DefinitionError;
 pub use context::RequestContext;
 pub use definition::{
-    DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
+    DEFAULT_RESERVE, ListEntry, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
     ToolAnnotations, ToolInfo, is_tool_name,
 };
-pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools};
+pub use dynamic::DynamicList;
 #[cfg(feature = "extensions")]
 pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
@@ -168,8 +168,7 @@ use crate::server::{Caching, Icon, RequestToken, ServerInfo};
 /// A server without its connection: the tools, resources and prompts, and the functions behind them.
 ///
 /// Tables are lent for `'t`, and do not change. Entries that come and go while the service is served, or are not known when
-/// the program is compiled, are [`DynamicTools`], [`DynamicResources`], [`DynamicTemplates`] and [`DynamicPrompts`]. A method
-/// that takes a table or one of these declares the capability.
+/// the program is compiled, are a [`DynamicList`]. A method that takes a table or a list declares the capability.
 ///
 /// ```
 /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};

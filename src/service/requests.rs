@@ -367,7 +367,7 @@ impl<'a> ReadResource<'a> {
     }
 
     /// Returns the value of a variable of `template`, which need not be a constant; `None` if the URI does not match it. For
-    /// [`DynamicTemplates`](super::DynamicTemplates).
+    /// a [`DynamicList`](super::DynamicList) of templates.
     pub fn var_of(&self, template: &str, name: &str) -> Option<&'a str> {
         super::template::variable(template, self.uri, name)
     }

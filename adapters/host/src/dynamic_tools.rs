@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use mcp_sansio::client::views::{ToolView, View as _};
 use mcp_sansio::json::{ParseError, Raw, Text, constant};
 use mcp_sansio::server::{Icon, RpcError};
-use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, ToolAnnotations, ToolInfo, is_tool_name};
+use mcp_sansio::service::{Call, Caller, DynamicList, HandlerResult, Tool, ToolAnnotations, ToolInfo, is_tool_name};
 
 type Run<S> = Box<dyn Fn(&mut S, &mut Call<'_>) -> HandlerResult + Send + Sync>;
 
@@ -270,7 +270,7 @@ impl<S> Default for OwnedTools<S> {
     }
 }
 
-impl<S> DynamicTools<S> for OwnedTools<S> {
+impl<S> DynamicList<Tool<S>> for OwnedTools<S> {
     fn list(&self, _: &S, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = self.read().iter().skip(from).all(|tool| tool.describe(with));
     }
@@ -284,7 +284,7 @@ impl<S> DynamicTools<S> for OwnedTools<S> {
         }
     }
 
-    fn call(&self, _: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, _: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult {
         // By its name: another thread may have removed one before it. The lock is not held while the tool runs.
         let name = call.name();
         let found = self.read().iter().find(|tool| name.eq_str(&tool.name)).cloned();

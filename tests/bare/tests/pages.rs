@@ -1,7 +1,7 @@
 //! Without the feature `windows`, a list is cut into pages that fit. An item that does not fit is an error.
 
 use mcp_sansio::server::{RequestSlot, Server};
-use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, Tool, ToolInfo};
+use mcp_sansio::service::{Call, Caller, DynamicList, HandlerResult, Service, Tool, ToolInfo};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 static TOOLS: [Tool<()>; 5] = [
@@ -65,7 +65,7 @@ fn each_tool_is_on_one_page() {
 /// Tools that are not in a table; the third does not fit.
 struct More;
 
-impl DynamicTools<()> for More {
+impl DynamicList<Tool<()>> for More {
     fn list(&self, (): &(), _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let words = ["6", "7", WORDS, "9", "10"];
         let _ = words
@@ -75,7 +75,7 @@ impl DynamicTools<()> for More {
             .all(|(words, name)| with(&ToolInfo::new(name, words)));
     }
 
-    fn call(&self, key: usize, (): &mut (), call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, key: usize, (): &mut (), call: &mut Call<'_>) -> HandlerResult {
         call.text(["6", "7", WORDS, "9", "10"][key])
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::service::{
-    Call, Caller, DynamicTools, HandlerError, HandlerResult, Layer, LayerRequest, Receipt, Service, ToolInfo,
+    Call, Caller, DynamicList, HandlerError, HandlerResult, Layer, LayerRequest, Receipt, Service, Tool, ToolInfo,
 };
 use mcp_sansio_conformance_fixture::Fixture;
 
@@ -44,14 +44,14 @@ impl Layer<Fixture> for Note {
 
 struct Report;
 
-impl DynamicTools<Fixture> for Report {
+impl DynamicList<Tool<Fixture>> for Report {
     fn list(&self, _: &Fixture, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         if from == 0 {
             with(&ToolInfo::new(REPORT, "Repeats the extensions of the client"));
         }
     }
 
-    fn call(&self, _: usize, _: &mut Fixture, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut Fixture, call: &mut Call<'_>) -> HandlerResult {
         let noted = NOTED.lock().expect("no thread panics");
         let extensions = noted.get(&call.scope().0.into()).map_or("null", String::as_str);
         call.text(format_args!("{{\"extensions\":{extensions}}}"))

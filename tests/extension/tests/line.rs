@@ -5,7 +5,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::{RequestToken, RespondError, ServerChange};
-use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, ToolInfo};
+use mcp_sansio::service::{Call, Caller, DynamicList, HandlerResult, Service, Tool, ToolInfo};
 use mcp_sansio_extension_tests::{ID, Kitchen, SERVICE};
 use mcp_sansio_host::testing::{ClientServerPair, Conversation, Delivery};
 use serde_json::{Value, json};
@@ -182,14 +182,14 @@ fn calls_that_are_refused() {
 #[test]
 fn calls_of_dynamic_tools_are_checked() {
     struct More;
-    impl DynamicTools<Kitchen> for More {
+    impl DynamicList<Tool<Kitchen>> for More {
         fn list(&self, _: &Kitchen, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
             let modern = Revisions::from(Revision::LATEST);
             let [fry, roast, broken] = ["fry", "roast", "broken"].map(|name| ToolInfo::new(name, "Cooks"));
             let all = [fry, roast.entry(r#"{"timer":{"seconds":9}}"#, modern), broken.entry("[]", modern)];
             let _ = all.iter().skip(from).all(with);
         }
-        fn call(&self, key: usize, _: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+        fn run(&self, key: usize, _: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
             call.text(i64::try_from(key).unwrap())
         }
     }

@@ -6,9 +6,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Caching, MessageLimits, Server, ServerChange};
 use mcp_sansio::service::{
-    Call, Caller, Complete, DynamicPrompts, DynamicResources, DynamicTools, GetPrompt, HandlerResult, MessageSource,
-    Prompt, PromptArgument, PromptInfo, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool,
-    ToolInfo, Visibility,
+    Call, Caller, Complete, DynamicList, GetPrompt, HandlerResult, MessageSource, Prompt, PromptArgument, PromptInfo,
+    ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, ToolInfo, Visibility,
 };
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_http::endpoint::{Access, RequestHead};
@@ -204,12 +203,12 @@ fn a_list_by_caller_is_private() {
 /// A tool of each user, with its name.
 struct Mine;
 
-impl DynamicTools<Owner> for Mine {
+impl DynamicList<Tool<Owner>> for Mine {
     fn list(&self, _: &Owner, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = caller.principal().into_iter().skip(from).all(|user| with(&ToolInfo::new(user, "Of the user")));
     }
 
-    fn call(&self, _: usize, _: &mut Owner, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut Owner, call: &mut Call<'_>) -> HandlerResult {
         call.text("ran")
     }
 }
@@ -217,12 +216,12 @@ impl DynamicTools<Owner> for Mine {
 /// A resource that all see.
 struct Ours;
 
-impl DynamicResources<Owner> for Ours {
+impl DynamicList<Resource<Owner>> for Ours {
     fn list(&self, _: &Owner, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = ["z://ours"].iter().skip(from).all(|uri| with(&ResourceInfo::new(uri, "ours")));
     }
 
-    fn read(&self, _: usize, _: &mut Owner, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut Owner, read: &mut ReadResource<'_>) -> HandlerResult {
         read.text("contents")
     }
 }
@@ -230,7 +229,7 @@ impl DynamicResources<Owner> for Ours {
 /// A prompt for clients of one name and of one revision.
 struct Known;
 
-impl DynamicPrompts<Owner> for Known {
+impl DynamicList<Prompt<Owner>> for Known {
     fn list(&self, _: &Owner, caller: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         let is_known =
             caller.client_info().and_then(|info| info.get("name")?.text()).is_some_and(|it| it.eq_str("known"));
@@ -238,7 +237,7 @@ impl DynamicPrompts<Owner> for Known {
         let _ = [name].iter().skip(from).all(|name| with(&PromptInfo::new(name, "It")));
     }
 
-    fn get(&self, _: usize, _: &mut Owner, get: &mut GetPrompt<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut Owner, get: &mut GetPrompt<'_>) -> HandlerResult {
         get.user("prompt")
     }
 }

@@ -11,9 +11,8 @@ use mcp_sansio::json::Text;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{Caching, RequestSlot, Server};
 use mcp_sansio::service::{
-    Call, Caller, Complete, Dispatched, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt,
-    HandlerResult, Prompt, PromptArgument, PromptInfo, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service,
-    Tool, ToolAnnotations, ToolInfo,
+    Call, Caller, Complete, Dispatched, DynamicList, GetPrompt, HandlerResult, Prompt, PromptArgument, PromptInfo,
+    ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, ToolAnnotations, ToolInfo,
 };
 use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_host::{OwnedTool, OwnedTools};
@@ -29,7 +28,7 @@ impl Rows {
     }
 }
 
-impl DynamicTools<World> for Rows {
+impl DynamicList<Tool<World>> for Rows {
     fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let info = ToolInfo::new(row, "A row").hints(ToolAnnotations::new().read_only(true));
@@ -37,13 +36,13 @@ impl DynamicTools<World> for Rows {
         });
     }
 
-    fn call(&self, key: usize, world: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, key: usize, world: &mut World, call: &mut Call<'_>) -> HandlerResult {
         assert!(call.name().eq_str(&world.rows[key]));
         call.text(format_args!("called {}", world.rows[key]))
     }
 }
 
-impl DynamicResources<World> for Rows {
+impl DynamicList<Resource<World>> for Rows {
     fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let uri = format!("{}{row}", if wrong { "" } else { "row://" });
@@ -51,14 +50,14 @@ impl DynamicResources<World> for Rows {
         });
     }
 
-    fn read(&self, key: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, key: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         read.set_mime("text/plain");
         read.set_caching(Caching::private(7));
         read.text(format_args!("read {}", world.rows[key]))
     }
 }
 
-impl DynamicTemplates<World> for Rows {
+impl DynamicList<ResourceTemplate<World>> for Rows {
     fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let uri = format!("of://{row}/{{part}}{}", if wrong { "{" } else { "" });
@@ -66,7 +65,7 @@ impl DynamicTemplates<World> for Rows {
         });
     }
 
-    fn read(&self, key: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, key: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         let template = format!("of://{}/{{part}}", world.rows[key]);
         let part = read.var_of(&template, "part").expect("it matches");
         assert_eq!(read.var("part"), None);
@@ -78,7 +77,7 @@ impl DynamicTemplates<World> for Rows {
     }
 }
 
-impl DynamicPrompts<World> for Rows {
+impl DynamicList<Prompt<World>> for Rows {
     fn list(&self, world: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         Rows::each(&world.rows, from, &mut |row, wrong| {
             let title = format!("Title of {row}");
@@ -88,7 +87,7 @@ impl DynamicPrompts<World> for Rows {
         });
     }
 
-    fn get(&self, key: usize, world: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
+    fn run(&self, key: usize, world: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
         assert!(get.name().eq_str(&world.rows[key]));
         get.user(format_args!("{} of {}", get.arg("what").expect("it is required"), world.rows[key]))
     }
@@ -202,43 +201,43 @@ macro_rules! all_of {
 
 struct All;
 
-impl DynamicTools<World> for All {
+impl DynamicList<Tool<World>> for All {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let info = ToolInfo::new("it", "It").title("T").input(SCHEMA).output(SCHEMA).hints(HINTS);
         let _ = [info.icons(&ICONS).meta(META).reserve(9)].iter().skip(from).all(with);
     }
-    fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
         call.text("it")
     }
 }
 
-impl DynamicResources<World> for All {
+impl DynamicList<Resource<World>> for All {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let info = all_of!(ResourceInfo::new("it://1", "it")).size(5);
         let _ = [info].iter().skip(from).all(with);
     }
-    fn read(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         read.set_mime("a/b");
         read.set_caching(Caching::private(7));
         own(world, read)
     }
 }
 
-impl DynamicTemplates<World> for All {
+impl DynamicList<ResourceTemplate<World>> for All {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = [all_of!(ResourceInfo::new("it://{n}", "it"))].iter().skip(from).all(with);
     }
-    fn read(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         own(world, read)
     }
 }
 
-impl DynamicPrompts<World> for All {
+impl DynamicList<Prompt<World>> for All {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         let info = PromptInfo::new("it", "It").title("T").arguments(&ARGUMENTS).icons(&ICONS).meta(META).reserve(9);
         let _ = [info].iter().skip(from).all(with);
     }
-    fn get(&self, _: usize, _: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
         get.user("it")
     }
 }
@@ -484,7 +483,7 @@ struct Many(AtomicUsize);
 
 const MANY: usize = 10_000;
 
-impl DynamicResources<World> for Many {
+impl DynamicList<Resource<World>> for Many {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         for n in from..MANY {
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -501,7 +500,7 @@ impl DynamicResources<World> for Many {
         }
     }
 
-    fn read(&self, key: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, key: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         read.text(key.to_string().as_str())
     }
 }
@@ -531,11 +530,11 @@ fn ten_thousand_resources_through_a_kilobyte() {
 #[test]
 fn a_lock_is_behind_it() {
     struct Locked(Mutex<Vec<String>>);
-    impl DynamicTools<World> for Locked {
+    impl DynamicList<Tool<World>> for Locked {
         fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
             let _ = self.0.lock().unwrap().iter().skip(from).all(|name| with(&ToolInfo::new(name, "")));
         }
-        fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+        fn run(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
             let name = call.name();
             match self.0.lock().unwrap().iter().find(|known| name.eq_str(known)) {
                 Some(known) => call.text(known),
@@ -596,21 +595,21 @@ fn late_answers() {
     use mcp_sansio_host::testing::Conversation;
     type Tokens = Vec<mcp_sansio::server::RequestToken>;
     struct Late;
-    impl DynamicResources<Tokens> for Late {
+    impl DynamicList<Resource<Tokens>> for Late {
         fn list(&self, _: &Tokens, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
             let _ = [ResourceInfo::new("late:1", "late")].iter().skip(from).all(with);
         }
-        fn read(&self, _: usize, tokens: &mut Tokens, read: &mut ReadResource<'_>) -> HandlerResult {
+        fn run(&self, _: usize, tokens: &mut Tokens, read: &mut ReadResource<'_>) -> HandlerResult {
             let (token, outcome) = read.later();
             tokens.push(token);
             outcome
         }
     }
-    impl DynamicPrompts<Tokens> for Late {
+    impl DynamicList<Prompt<Tokens>> for Late {
         fn list(&self, _: &Tokens, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
             let _ = [PromptInfo::new("late", "")].iter().skip(from).all(with);
         }
-        fn get(&self, _: usize, tokens: &mut Tokens, get: &mut GetPrompt<'_>) -> HandlerResult {
+        fn run(&self, _: usize, tokens: &mut Tokens, get: &mut GetPrompt<'_>) -> HandlerResult {
             let (token, outcome) = get.later();
             tokens.push(token);
             outcome

@@ -11,9 +11,8 @@ use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Progress, ServerChange};
 use mcp_sansio::service::{
-    Call, Caller, Complete, CustomRequest, DynamicResources, DynamicTools, GetPrompt, HandlerResult, InputRequest,
-    Prompt, PromptArgument, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, SourceError, Tool,
-    ToolInfo,
+    Call, Caller, Complete, CustomRequest, DynamicList, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument,
+    ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, SourceError, Tool, ToolInfo,
 };
 use mcp_sansio_host::testing::{Conversation, Reply};
 
@@ -281,20 +280,20 @@ fn each_kind_of_handler_over_http() {
 /// Lists whose lock is poisoned, or whose query fails.
 struct Broken;
 
-impl DynamicTools<World> for Broken {
+impl DynamicList<Tool<World>> for Broken {
     fn list(&self, _: &World, _: &Caller<'_>, _: usize, _: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         panic!("in a list")
     }
-    fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
         call.text("never")
     }
 }
 
-impl DynamicResources<World> for Broken {
+impl DynamicList<Resource<World>> for Broken {
     fn list(&self, _: &World, _: &Caller<'_>, _: usize, _: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         panic!("in a list")
     }
-    fn read(&self, _: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, _: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
         read.text("never")
     }
 }

@@ -10,7 +10,7 @@ use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Caching, NotifyStatus, PullStatus, RpcError, Server};
 use mcp_sansio::service::{
-    Call, Caller, Complete, ContentBlock, CreateMessage, DynamicTools, HandlerResult, InputRequest, Prompt,
+    Call, Caller, Complete, ContentBlock, CreateMessage, DynamicList, HandlerResult, InputRequest, Prompt,
     PromptArgument, PromptMessage, ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool, ToolInfo,
     is_tool_name,
 };
@@ -43,7 +43,7 @@ fn names(listed: &str) -> Vec<String> {
 /// The tools of another server, valid or not.
 struct Foreign(&'static [fn(&mut ToolInfo<'static>)]);
 
-impl DynamicTools<World> for Foreign {
+impl DynamicList<Tool<World>> for Foreign {
     fn list(&self, _: &World, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         const NAMES: [&str; 14] =
             ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
@@ -55,7 +55,7 @@ impl DynamicTools<World> for Foreign {
         }
     }
 
-    fn call(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
         call.text(format_args!("{index}"))
     }
 }

@@ -7,7 +7,7 @@ use mcp_sansio::json::Text;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RpcError, ServerChange};
 use mcp_sansio::service::{
-    Arguments, Call, Caller, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
+    Arguments, Call, Caller, Complete, DynamicList, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
     ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
 use mcp_sansio_host::{LateSender, Work};
@@ -156,7 +156,7 @@ fn with_note(id: i64, title: &str, with: impl FnOnce(&ResourceInfo<'_>) -> bool)
     with(&ResourceInfo::new(&uri, title).mime("application/json"))
 }
 
-impl DynamicResources<Notes> for Each {
+impl DynamicList<Resource<Notes>> for Each {
     fn list(&self, notes: &Notes, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = notes.db.titles(from, |id, title| with_note(id, title, &mut *with));
     }
@@ -171,7 +171,7 @@ impl DynamicResources<Notes> for Each {
         }
     }
 
-    fn read(&self, id: usize, notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, id: usize, notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
         read.set_mime("application/json");
         one(notes, read, id as i64)
     }

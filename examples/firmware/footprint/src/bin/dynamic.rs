@@ -7,8 +7,8 @@
 use footprint::Device;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::service::{
-    Call, Caller, Complete, DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools, GetPrompt, HandlerResult,
-    PromptInfo, ReadResource, ResourceInfo, Service, ToolInfo,
+    Call, Caller, Complete, DynamicList, GetPrompt, HandlerResult, Prompt, PromptInfo, ReadResource, Resource,
+    ResourceInfo, ResourceTemplate, Service, Tool, ToolInfo,
 };
 
 /// As many entries of each list as there are names, while the LED is on one more.
@@ -22,33 +22,33 @@ fn names(device: &Device, from: usize) -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().take(if device.led { 3 } else { 2 }).skip(from)
 }
 
-impl DynamicTools<Device> for Lists {
+impl DynamicList<Tool<Device>> for Lists {
     fn list(&self, device: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = names(device, from).all(|name| with(&ToolInfo::new(name, "Switches the LED")));
     }
 
-    fn call(&self, key: usize, device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, key: usize, device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
         device.led = key > 0;
         call.text("done")
     }
 }
 
-impl DynamicResources<Device> for Lists {
+impl DynamicList<Resource<Device>> for Lists {
     fn list(&self, _: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = URIS.iter().zip(NAMES).skip(from).all(|(uri, name)| with(&ResourceInfo::new(uri, name)));
     }
 
-    fn read(&self, key: usize, _: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, key: usize, _: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
         read.text(NAMES.get(key).copied().unwrap_or_default())
     }
 }
 
-impl DynamicTemplates<Device> for Lists {
+impl DynamicList<ResourceTemplate<Device>> for Lists {
     fn list(&self, _: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
         let _ = TEMPLATES.iter().skip(from).all(|template| with(&ResourceInfo::new(template, "a LED")));
     }
 
-    fn read(&self, key: usize, _: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
+    fn run(&self, key: usize, _: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
         let template = TEMPLATES.get(key).copied().unwrap_or_default();
         match read.var_of(template, "a") {
             Some(led) => read.text(led),
@@ -61,12 +61,12 @@ impl DynamicTemplates<Device> for Lists {
     }
 }
 
-impl DynamicPrompts<Device> for Lists {
+impl DynamicList<Prompt<Device>> for Lists {
     fn list(&self, device: &Device, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
         let _ = names(device, from).all(|name| with(&PromptInfo::new(name, "About a LED")));
     }
 
-    fn get(&self, key: usize, _: &mut Device, get: &mut GetPrompt<'_>) -> HandlerResult {
+    fn run(&self, key: usize, _: &mut Device, get: &mut GetPrompt<'_>) -> HandlerResult {
         get.user(NAMES.get(key).copied().unwrap_or_default())
     }
 }

@@ -3,16 +3,16 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::ServerChange;
-use mcp_sansio::service::{Call, Caller, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
+use mcp_sansio::service::{Call, Caller, DynamicList, HandlerResult, Service, Tool, ToolInfo, tool};
 
 struct Learned;
 
-impl DynamicTools<Vec<String>> for Learned {
+impl DynamicList<Tool<Vec<String>>> for Learned {
     fn list(&self, learned: &Vec<String>, _: &Caller<'_>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         let _ = learned.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Says its name")));
     }
 
-    fn call(&self, key: usize, learned: &mut Vec<String>, call: &mut Call<'_>) -> HandlerResult {
+    fn run(&self, key: usize, learned: &mut Vec<String>, call: &mut Call<'_>) -> HandlerResult {
         call.text(format_args!("I am {}", learned[key]))
     }
 }
