@@ -20,10 +20,10 @@ ROWS = [
     ("mcp-sansio", [], [], [2]),
     ("mcp-sansio-http", [], ["mcp-sansio-http/resource-server", CHECKS], [4, 15, 32]),
     ("mcp-sansio-blocking", ["http"], [CHECKS], [9, 20, 37]),
-    ("mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/auth"], [10, 21, 40]),
+    ("mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/tls"], [10, 31, 48]),
     ("mcp-sansio-tower", [], [CHECKS], [17, 27, 44]),
     ("mcp-sansio-smol", ["http"], [CHECKS], [30, 40, 57]),
-    ("mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/auth"], [36, 44, 63]),
+    ("mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/tls"], [36, 54, 71]),
 ]
 
 

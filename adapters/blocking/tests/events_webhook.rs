@@ -1,5 +1,5 @@
 //! Events by webhook to a receiver on this machine, over the HTTP client of the driver.
-#![cfg(feature = "auth")]
+#![cfg(feature = "tls")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -24,7 +24,7 @@
 //! - [`LineServing`], [`line_server!`]: a server on lines without its reader and writer, and its builder.
 //! - `HttpServing`, `HttpSetup`, `http_server!` (feature `http`): an HTTP server without its sockets, and its builder.
 //! - `Fetcher` (features `client`, `http`): one GET or POST to any URL.
-//! - `AuthorizationOptions`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
+//! - `AuthorizationOptions`, `TokenStore` (feature `tls`, on Unix): OAuth for a client over HTTP.
 //! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
 //! - `take_task_outcome`, `may_pass`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `take_follower_input`, `FollowerInput` (feature `client`): give answers and notifications to a subscription to events that is followed.
@@ -32,13 +32,7 @@
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(all(feature = "auth", not(unix)))]
-compile_error!(
-    "the feature `auth` needs a Unix system: tokens are kept in files that only their owner may read. Elsewhere use \
-     mcp-sansio-auth, which has no files"
-);
-
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "tls", unix))]
 mod auth;
 mod backlog;
 #[cfg(feature = "client")]
@@ -71,7 +65,7 @@ mod work;
 
 pub use mcp_sansio;
 
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "tls", unix))]
 pub use auth::*;
 pub use backlog::Backlog;
 pub use direction::Direction;

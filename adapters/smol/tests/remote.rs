@@ -605,7 +605,7 @@ mod tls {
 }
 
 /// Authorization with OAuth, by a client that needs no person.
-#[cfg(feature = "auth")]
+#[cfg(feature = "tls")]
 mod auth {
     use super::*;
     use mcp_sansio_smol::client::AuthorizationOptions;

@@ -42,11 +42,9 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-embedded/async",
     "mcp-sansio-host/schemars",
     "mcp-sansio-blocking/tls",
-    "mcp-sansio-blocking/auth",
     "mcp-sansio-blocking/resource-server",
     "mcp-sansio-blocking/tasks",
     "mcp-sansio-smol/tls",
-    "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
     "mcp-sansio-smol/tasks",
 ];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
-#[cfg(feature = "auth")]
+#[cfg(feature = "tls")]
 use mcp_sansio_host::AuthorizationOptions;
 use mcp_sansio_host::{
     AuthorizationDriver, AuthorizationFlow, CONNECTIONS, HttpOptions, HttpPlace, HttpSession, HttpStream, NetSocket,
@@ -205,7 +205,7 @@ impl<'m> Http<'m> {
     /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network (a Unix
     /// socket, a stream); [`ClientError::Io`] if the tokens cannot be
     /// read, or there is no port to listen on for the redirect.
-    #[cfg(feature = "auth")]
+    #[cfg(feature = "tls")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
         self.session.authorize(options)?;
         Ok(self)
@@ -488,7 +488,7 @@ impl fmt::Debug for Http<'_> {
     }
 }
 
-#[cfg(all(test, feature = "auth", target_os = "linux"))]
+#[cfg(all(test, feature = "tls", target_os = "linux"))]
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;

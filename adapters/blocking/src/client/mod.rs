@@ -62,7 +62,7 @@ pub use {
         ChallengeAnswer, ChallengedRequest, FetchLimits, FetchRequest, HeaderWriter, HttpClientConfig, params,
     },
 };
-#[cfg(all(feature = "auth", unix))]
+#[cfg(all(feature = "tls", unix))]
 pub use {
     mcp_sansio_auth as auth,
     mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "tls", unix))]
 use mcp_sansio_host::AuthorizationOptions;
 use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpSession, TransportState};
 use mcp_sansio_http::client::{HttpTransport, SocketAction};
@@ -184,7 +184,7 @@ impl Http {
     /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network (a Unix
     /// socket, a stream); [`ClientError::Io`] if the tokens cannot be
     /// read, or there is no port to listen on for the redirect.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
         self.session.authorize(options)?;
         Ok(self)
@@ -444,7 +444,7 @@ mod tests {
         }
 
         /// Returns a client of a server on the network, to which this is the first connection.
-        #[cfg(feature = "auth")]
+        #[cfg(all(feature = "tls", unix))]
         fn authorizing(&self, url: &str, options: AuthorizationOptions) -> Http {
             let mut http = Http::new(url, &PROFILE).unwrap().authorization(options).unwrap();
             http.stream = Some(ByteStream::new(self.clone(), self.clone()));
@@ -681,7 +681,7 @@ mod tests {
     }
 
     /// Reads the head of a request and answers it. Returns the head, and the connection, which stays open.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     fn serve_one(listener: &TcpListener, answer: &str) -> (String, TcpStream) {
         let (mut socket, _) = listener.accept().unwrap();
         let mut head = Vec::new();
@@ -695,7 +695,7 @@ mod tests {
     }
 
     /// Answers the requests for the two documents of an authorization server, one after the other.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     fn publish(listener: TcpListener) {
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let resource = format!(r#"{{"resource":"{origin}/mcp","authorization_servers":["{origin}"]}}"#);
@@ -711,7 +711,7 @@ mod tests {
     }
 
     /// They may be as near as the address at which the server was reached, which its name need not have any more.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     #[test]
     fn documents_may_come_from_the_network_of_the_server() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -737,7 +737,7 @@ mod tests {
     }
 
     /// The end of a client waits for the authorization server, whose tokens are to be kept, and not for a person.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     #[test]
     fn closing_waits_for_tokens_and_not_for_a_person() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -767,7 +767,7 @@ mod tests {
     }
 
     /// For a limited time.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     #[test]
     fn closing_waits_for_tokens_until_they_have_come() {
         for has_come in [true, false] {
@@ -785,7 +785,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     #[test]
     fn authorization_needs_a_network() {
         let http = Wire::default().open().authorization(AuthorizationOptions::new("test"));

@@ -135,7 +135,7 @@ pub use {
     mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions},
     mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params},
 };
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "tls", unix))]
 pub use {
     mcp_sansio_auth as auth,
     mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},

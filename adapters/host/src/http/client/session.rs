@@ -33,7 +33,7 @@ pub struct HttpSession<'m, A, T> {
     /// Makes connections secure; set for `https`.
     pub secure: Option<TlsConnector>,
     /// The configuration of [`HttpOptions::tls`](crate::HttpOptions::tls), which authorization uses too.
-    #[cfg_attr(not(feature = "auth"), allow(dead_code, reason = "authorization uses it"))]
+    #[cfg_attr(not(all(feature = "tls", unix)), allow(dead_code, reason = "authorization uses it"))]
     tls: Option<TlsConfig>,
     flow: Option<Arc<dyn AuthorizationFlow>>,
     settle_time: Duration,
@@ -107,7 +107,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, 
     /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network: who may connect to
     /// a Unix socket is decided by the permissions of its file. [`ClientError::Io`] if the tokens cannot be read, or there is no
     /// port to listen on.
-    #[cfg(feature = "auth")]
+    #[cfg(all(feature = "tls", unix))]
     pub fn authorize(&mut self, mut options: crate::AuthorizationOptions) -> Result<(), ClientError> {
         if !matches!(self.place, HttpPlace::Tcp(_)) {
             return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
