@@ -9,23 +9,31 @@ use crate::revision::{Era, Revision, Revisions};
 use crate::rpc::{begin, head};
 use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
-/// Defines an error whose text follows from the variant: each variant with its text for people.
+/// Defines an error whose text follows from the variant: each variant with its text for people, which may name its values.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! error_enum {
     ($(#[$about:meta])* $name:ident {
-        $($(#[$case_about:meta])* $case:ident $(($value:ident: $type:ty))? => $text:literal,)*
+        $(
+            $(#[$case_about:meta])*
+            $case:ident
+            $(($value:ident: $type:ty))?
+            $({ $($(#[$field_about:meta])* $field:ident: $kind:ty,)* })?
+            => $text:literal,
+        )*
     }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[non_exhaustive]
         pub enum $name {
-            $($(#[$case_about])* $case $(($type))?,)*
+            $($(#[$case_about])* $case $(($type))? $({ $($(#[$field_about])* $field: $kind,)* })?,)*
         }
 
         impl core::fmt::Display for $name {
+            #[allow(unused_variables, reason = "a text need not have all values")]
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 match self {
-                    $($name::$case $(($value))? => write!(f, $text),)*
+                    $($name::$case $(($value))? $({ $($field),* })? => write!(f, $text),)*
                 }
             }
         }
@@ -33,7 +41,6 @@ macro_rules! error_enum {
         impl core::error::Error for $name {}
     };
 }
-pub(crate) use error_enum;
 
 /// An error response to a request: `code`, `message` and `data`. See [error
 /// responses](https://modelcontextprotocol.io/specification/2025-11-25/basic#error-responses).

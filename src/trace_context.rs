@@ -249,30 +249,18 @@ impl<'a> TraceContext<'a> {
     }
 }
 
-/// A value that has not the form of W3C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum TraceContextError {
-    /// The `traceparent`.
-    Traceparent,
-    /// The `tracestate`.
-    Tracestate,
-    /// The `baggage`.
-    Baggage,
-}
-
-impl fmt::Display for TraceContextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TraceContextError::Traceparent => "not a traceparent of W3C Trace Context",
-            TraceContextError::Tracestate => "not a tracestate of W3C Trace Context",
-            TraceContextError::Baggage => "not a baggage of W3C Baggage",
-        })
+crate::error_enum! {
+    /// A value that has not the form of W3C.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    TraceContextError {
+        /// The `traceparent`.
+        Traceparent => "not a traceparent of W3C Trace Context",
+        /// The `tracestate`.
+        Tracestate => "not a tracestate of W3C Trace Context",
+        /// The `baggage`.
+        Baggage => "not a baggage of W3C Baggage",
     }
 }
-
-impl core::error::Error for TraceContextError {}
 
 /// Returns the decoded characters; one that is no character makes every value malformed.
 fn chars(text: Text<'_>) -> impl Iterator<Item = char> {

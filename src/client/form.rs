@@ -34,7 +34,6 @@
 //! ```
 
 use super::views::{View, ViewError, array, may, must, object, shape, text};
-use crate::error::error_enum;
 use crate::json::{JsonKind, Raw, Text};
 use core::cmp::Ordering;
 
@@ -331,8 +330,9 @@ fn within(count: usize, min: Option<u64>, max: Option<u64>, few: FormError, many
     }
 }
 
-error_enum! {
+crate::error_enum! {
     /// The reason why an answer does not fit a field.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     FormError {
         /// The field is required, and the answer is missing.
         Missing => "required",

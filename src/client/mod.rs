@@ -71,7 +71,7 @@ pub use sanitize::{printable_line, printable_lines};
 pub use server_requests::{InputRequests, ServerRequest, ServerRequestId, ServerRequestKind};
 pub use subscriptions::{SubscriptionFilter, Subscriptions};
 
-use crate::error::{self, RpcError, error_enum, words};
+use crate::error::{self, RpcError, words};
 use crate::json::{Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
 use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
@@ -235,8 +235,9 @@ pub enum ClientEvent<'a> {
     Ignored(ProtocolViolation),
 }
 
-error_enum! {
+crate::error_enum! {
     /// The reason why a request has neither a result nor an error of the server.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     TransportError {
         /// The time of the request was over. The client has sent `notifications/cancelled`.
         TimedOut => "the request took too long",
@@ -313,8 +314,9 @@ pub enum ProtocolViolation {
     TooLong,
 }
 
-error_enum! {
+crate::error_enum! {
     /// The reason why nothing was sent. No state has changed.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
     SendError {
         /// The sink is full now. Send its bytes, then call again.
         FullNow => "the sink is full for now",

@@ -5,41 +5,26 @@
 
 use super::{Text, run, text, utf8};
 use crate::search::SMALL;
-use core::fmt;
 
 /// The deepest nesting of arrays and objects that is accepted.
 pub const DEPTH: u8 = 128;
 
-/// The reason why a text is not valid JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum ParseError {
-    /// The text breaks the grammar.
-    Syntax,
-    /// A string is not UTF-8.
-    Utf8,
-    /// It is nested deeper than the limit, see [`DEPTH`].
-    Depth,
-    /// The text ends too early.
-    End,
-    /// More text follows the value.
-    Trailing,
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ParseError::Syntax => "not JSON",
-            ParseError::Utf8 => "a string is not UTF-8",
-            ParseError::Depth => "nested too deeply",
-            ParseError::End => "the JSON ends too early",
-            ParseError::Trailing => "something follows the JSON value",
-        })
+crate::error_enum! {
+    /// The reason why a text is not valid JSON.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    ParseError {
+        /// The text breaks the grammar.
+        Syntax => "not JSON",
+        /// A string is not UTF-8.
+        Utf8 => "a string is not UTF-8",
+        /// It is nested deeper than the limit, see [`DEPTH`].
+        Depth => "nested too deeply",
+        /// The text ends too early.
+        End => "the JSON ends too early",
+        /// More text follows the value.
+        Trailing => "something follows the JSON value",
     }
 }
-
-impl core::error::Error for ParseError {}
 
 // Fork: 620 bytes of flash (uart, tools only): whether text is escaped is noted on large machines alone, as in
 // `Text`.

@@ -213,27 +213,16 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// The reason why a [`Text`] was not decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum DecodeError {
-    /// The scratch space is too small.
-    Room,
-    /// The text has a lone surrogate, which no `str` can hold.
-    Surrogate,
-}
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DecodeError::Room => "the text is larger than the space to decode it",
-            DecodeError::Surrogate => "the text has a lone surrogate",
-        })
+crate::error_enum! {
+    /// The reason why a [`Text`] was not decoded.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    DecodeError {
+        /// The scratch space is too small.
+        Room => "the text is larger than the space to decode it",
+        /// The text has a lone surrogate, which no `str` can hold.
+        Surrogate => "the text has a lone surrogate",
     }
 }
-
-impl core::error::Error for DecodeError {}
 
 /// The characters of a [`Text`], see [`Text::chars`].
 #[derive(Clone, Debug)]

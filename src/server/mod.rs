@@ -172,22 +172,22 @@ pub enum ServerEvent<'a> {
     },
 }
 
-/// The reason why an answer was not written. Nothing has changed, except that the handler may have run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum RespondError {
-    /// The sink is full: send the pending bytes, then call again.
-    FullNow,
-    /// The answer is larger than the empty sink. The request is still open.
-    FullNever,
-    /// The request was answered or cancelled.
-    Stale,
-    /// The request has another method than the one that is answered; or it cannot be resumed, because its handler has
-    /// not [suspended](crate::service::RequestContext::suspend) it. It is still open.
-    WrongKind,
-    /// The client has not sent `initialize`: a server can send it no requests.
-    NotInitialized,
+crate::error_enum! {
+    /// The reason why an answer was not written. Nothing has changed, except that the handler may have run.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    RespondError {
+        /// The sink is full: send the pending bytes, then call again.
+        FullNow => "the sink is full for now",
+        /// The answer is larger than the empty sink. The request is still open.
+        FullNever => "the answer is larger than the sink",
+        /// The request was answered or cancelled.
+        Stale => "the request was answered or cancelled",
+        /// The request has another method than the one that is answered; or it cannot be resumed, because its handler has
+        /// not [suspended](crate::service::RequestContext::suspend) it. It is still open.
+        WrongKind => "the request is of another kind",
+        /// The client has not sent `initialize`: a server can send it no requests.
+        NotInitialized => "the client has not sent initialize",
+    }
 }
 
 impl From<FullError> for RespondError {
@@ -198,20 +198,6 @@ impl From<FullError> for RespondError {
         }
     }
 }
-
-impl core::fmt::Display for RespondError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            RespondError::FullNow => "the sink is full for now",
-            RespondError::FullNever => "the answer is larger than the sink",
-            RespondError::Stale => "the request was answered or cancelled",
-            RespondError::WrongKind => "the request is of another kind",
-            RespondError::NotInitialized => "the client has not sent initialize",
-        })
-    }
-}
-
-impl core::error::Error for RespondError {}
 
 impl<'m> Server<'m> {
     /// Makes a server with at most as many requests in flight as there are `slots`. Without stores its handlers

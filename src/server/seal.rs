@@ -1,8 +1,6 @@
 //! Protection of the handler's state that travels through the client: `requestState` of 2026-07-28. See
 //! [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
-use core::fmt;
-
 use super::Millis;
 
 /// The request that a sealed state belongs to. A seal must refuse a state that comes back with another one.
@@ -29,15 +27,15 @@ impl<'b> AssociatedData<'b> {
     }
 }
 
-/// The reason why a state was not sealed or not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum SealError {
-    /// The buffer is too small.
-    Room,
-    /// The state was not sealed by this seal, or for another request, or it is too old.
-    Broken,
+crate::error_enum! {
+    /// The reason why a state was not sealed or not opened.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    SealError {
+        /// The buffer is too small.
+        Room => "the buffer is too small for the state",
+        /// The state was not sealed by this seal, or for another request, or it is too old.
+        Broken => "the state was not sealed here and now",
+    }
 }
 
 /// Protects the state of a handler that travels through the client as `requestState`. A client can change it. The
@@ -57,14 +55,3 @@ pub trait Seal {
     /// [`SealError::Broken`] if the check fails, [`SealError::Room`] if `state` is too small.
     fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError>;
 }
-
-impl fmt::Display for SealError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SealError::Room => "the buffer is too small for the state",
-            SealError::Broken => "the state was not sealed here and now",
-        })
-    }
-}
-
-impl core::error::Error for SealError {}

@@ -28,32 +28,19 @@ pub struct Challenge<'h> {
     token68: &'h str,
 }
 
-/// The reason why a header is not a list of challenges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ChallengeError {
-    /// A scheme, a name or a value is missing, or has a character that it must not have.
-    Syntax,
-    /// A quoted string has no end.
-    Quote,
-    /// A parameter is there twice.
-    Duplicate,
-    /// A challenge has more than [`PARAMETERS`] parameters.
-    TooMany,
-}
-
-impl fmt::Display for ChallengeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ChallengeError::Syntax => "WWW-Authenticate is not a list of challenges",
-            ChallengeError::Quote => "a quoted string in WWW-Authenticate has no end",
-            ChallengeError::Duplicate => "a parameter is in a challenge of WWW-Authenticate twice",
-            ChallengeError::TooMany => "a challenge of WWW-Authenticate has too many parameters",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a header is not a list of challenges.
+    ChallengeError {
+        /// A scheme, a name or a value is missing, or has a character that it must not have.
+        Syntax => "WWW-Authenticate is not a list of challenges",
+        /// A quoted string has no end.
+        Quote => "a quoted string in WWW-Authenticate has no end",
+        /// A parameter is there twice.
+        Duplicate => "a parameter is in a challenge of WWW-Authenticate twice",
+        /// A challenge has more than [`PARAMETERS`] parameters.
+        TooMany => "a challenge of WWW-Authenticate has too many parameters",
     }
 }
-
-impl core::error::Error for ChallengeError {}
 
 impl<'h> Challenge<'h> {
     /// Returns the scheme as it was written: `Bearer`, `DPoP`.

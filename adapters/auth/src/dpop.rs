@@ -108,42 +108,42 @@ fn bare(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }
 
-/// The reason why a proof is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ProofError {
-    /// There is no `DPoP` header.
-    Missing,
-    /// There are several `DPoP` headers.
-    Several,
-    /// It is not a JWS that can be read.
-    Jws(JwsError),
-    /// `typ` is not `dpop+jwt`.
-    Type,
-    /// A claim is missing, or has another type than it must have.
-    Claims,
-    /// The algorithm is not one of the verifiers'.
-    Algorithm,
-    /// `jwk` is missing, unusable, or has a private member.
-    Key,
-    /// The signature is not by `jwk`.
-    Signature,
-    /// `htm` is another method.
-    Method,
-    /// `htu` is another URL.
-    Url,
-    /// `nonce` is missing or not one that is valid now. The answer has a new one in `DPoP-Nonce`.
-    Nonce,
-    /// `iat` is too far from the server's time.
-    Time,
-    /// `ath` is not the hash of the access token.
-    AccessToken,
-    /// The key is another than the one that the access token is bound to.
-    Binding,
-    /// The proof was used before.
-    Replayed,
-    /// The table of used proofs is full: no proof can be accepted now.
-    TableFull,
+mcp_sansio::error_enum! {
+    /// The reason why a proof is not accepted.
+    ProofError {
+        /// There is no `DPoP` header.
+        Missing => "the DPoP proof is missing",
+        /// There are several `DPoP` headers.
+        Several => "there are several DPoP proofs",
+        /// It is not a JWS that can be read.
+        Jws(error: JwsError) => "{error}",
+        /// `typ` is not `dpop+jwt`.
+        Type => "the type of the proof is not dpop+jwt",
+        /// A claim is missing, or has another type than it must have.
+        Claims => "the proof lacks a claim",
+        /// The algorithm is not one of the verifiers'.
+        Algorithm => "the algorithm of the proof is not accepted",
+        /// `jwk` is missing, unusable, or has a private member.
+        Key => "the proof has no public key that can be used",
+        /// The signature is not by `jwk`.
+        Signature => "the signature of the proof is wrong",
+        /// `htm` is another method.
+        Method => "the proof is for another method",
+        /// `htu` is another URL.
+        Url => "the proof is for another URL",
+        /// `nonce` is missing or not one that is valid now. The answer has a new one in `DPoP-Nonce`.
+        Nonce => "the proof needs the nonce of this answer",
+        /// `iat` is too far from the server's time.
+        Time => "the proof is too old, or from the future",
+        /// `ath` is not the hash of the access token.
+        AccessToken => "the proof is for another access token",
+        /// The key is another than the one that the access token is bound to.
+        Binding => "the access token is bound to another key",
+        /// The proof was used before.
+        Replayed => "the proof was used before",
+        /// The table of used proofs is full: no proof can be accepted now.
+        TableFull => "no more proofs can be checked now",
+    }
 }
 
 impl ProofError {
@@ -156,31 +156,6 @@ impl ProofError {
         }
     }
 }
-
-impl fmt::Display for ProofError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ProofError::Missing => "the DPoP proof is missing",
-            ProofError::Several => "there are several DPoP proofs",
-            ProofError::Jws(error) => return error.fmt(f),
-            ProofError::Type => "the type of the proof is not dpop+jwt",
-            ProofError::Claims => "the proof lacks a claim",
-            ProofError::Algorithm => "the algorithm of the proof is not accepted",
-            ProofError::Key => "the proof has no public key that can be used",
-            ProofError::Signature => "the signature of the proof is wrong",
-            ProofError::Method => "the proof is for another method",
-            ProofError::Url => "the proof is for another URL",
-            ProofError::Nonce => "the proof needs the nonce of this answer",
-            ProofError::Time => "the proof is too old, or from the future",
-            ProofError::AccessToken => "the proof is for another access token",
-            ProofError::Binding => "the access token is bound to another key",
-            ProofError::Replayed => "the proof was used before",
-            ProofError::TableFull => "no more proofs can be checked now",
-        })
-    }
-}
-
-impl core::error::Error for ProofError {}
 
 /// The demands of a resource server on the proof of one request.
 #[derive(Clone, Copy)]

@@ -5,8 +5,6 @@
 //! [`Signer`] is a private key, wherever it is: in memory, in a secure element, in a TPM. [`Verifier`] checks signatures.
 //! With the feature `es256` there are `Es256Key` and `Es256`, ECDSA on P-256; other algorithms are the caller's.
 
-use core::fmt;
-
 use mcp_sansio::FullError;
 use mcp_sansio::json::write::{base64url, decode_base64url, escape, unsigned};
 use mcp_sansio::json::{DecodeError, JsonKind, ParseError, Raw, Text};
@@ -57,26 +55,15 @@ pub trait Verifier {
     fn verify(&self, algorithm: &str, key: &Jwk<'_>, message: &[u8], signature: &[u8]) -> bool;
 }
 
-/// The reason why nothing was signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SignError {
-    /// The lent memory is too small.
-    Full,
-    /// The key cannot sign, or has no public key where one is needed.
-    Key,
-}
-
-impl fmt::Display for SignError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SignError::Full => "the signed token does not fit the memory that was lent for it",
-            SignError::Key => "the key cannot sign",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why nothing was signed.
+    SignError {
+        /// The lent memory is too small.
+        Full => "the signed token does not fit the memory that was lent for it",
+        /// The key cannot sign, or has no public key where one is needed.
+        Key => "the key cannot sign",
     }
 }
-
-impl core::error::Error for SignError {}
 
 impl From<FullError> for SignError {
     fn from(_: FullError) -> Self {
@@ -248,29 +235,17 @@ impl Sink for SliceSink<'_> {
     }
 }
 
-/// The reason why a text is not a JWS that can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum JwsError {
-    /// It is not three parts in base64url, of which the first two are JSON objects, or it has no `alg`.
-    Malformed,
-    /// The decoded parts are larger than the lent memory.
-    TooLong,
-    /// The header has `crit`: it demands an extension, and none is known here.
-    Critical,
-}
-
-impl fmt::Display for JwsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            JwsError::Malformed => "the token is not a signed JWT",
-            JwsError::TooLong => "the token is too long",
-            JwsError::Critical => "the token demands an extension that is not known",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a text is not a JWS that can be read.
+    JwsError {
+        /// It is not three parts in base64url, of which the first two are JSON objects, or it has no `alg`.
+        Malformed => "the token is not a signed JWT",
+        /// The decoded parts are larger than the lent memory.
+        TooLong => "the token is too long",
+        /// The header has `crit`: it demands an extension, and none is known here.
+        Critical => "the token demands an extension that is not known",
     }
 }
-
-impl core::error::Error for JwsError {}
 
 /// A JWS that was taken apart. Its claims are worth nothing before [`verify`](Jws::verify).
 #[derive(Clone, Copy, Debug)]

@@ -133,44 +133,44 @@ impl fmt::Debug for PresentedToken<'_> {
     }
 }
 
-/// The reason why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// There is no token.
-    Missing,
-    /// The token cannot be read, there are two, or it is in the query.
-    Malformed,
-    /// It is not a signed JWT.
-    Jws(JwsError),
-    /// `typ` is not one of an access token.
-    Type,
-    /// `iss` is not a trusted issuer.
-    Issuer,
-    /// The algorithm is not one of the verifiers'.
-    Algorithm,
-    /// The issuer's key set has no key that could have signed it. See [`may_have_new_key`](TokenError::may_have_new_key).
-    UnknownKey,
-    /// The signature is wrong.
-    Signature,
-    /// A claim has another type than it must have, or `exp` is missing.
-    Claims,
-    /// The token is for another server (`aud`).
-    Audience,
-    /// The token has expired.
-    Expired,
-    /// The token is not valid yet (`nbf`).
-    NotYetValid,
-    /// The issuer says that the token is not active: it is unknown there, has expired, or was revoked.
-    Inactive,
-    /// The token is bound to a key, but came as `Bearer`, or it is bound in a way that is not known here.
-    Bound,
-    /// The token is not bound to a key, but came as `DPoP`, or the server accepts only bound ones.
-    Unbound,
-    /// The DPoP proof is bad.
-    Proof(ProofError),
-    /// The token lacks a scope.
-    Scope,
+mcp_sansio::error_enum! {
+    /// The reason why a request is refused.
+    TokenError {
+        /// There is no token.
+        Missing => "there is no access token",
+        /// The token cannot be read, there are two, or it is in the query.
+        Malformed => "the access token cannot be read, or there are several",
+        /// It is not a signed JWT.
+        Jws(error: JwsError) => "{error}",
+        /// `typ` is not one of an access token.
+        Type => "this kind of token is not an access token",
+        /// `iss` is not a trusted issuer.
+        Issuer => "the access token is by an issuer that is not trusted here",
+        /// The algorithm is not one of the verifiers'.
+        Algorithm => "the algorithm of the access token is not accepted",
+        /// The issuer's key set has no key that could have signed it. See [`may_have_new_key`](TokenError::may_have_new_key).
+        UnknownKey => "the key of the access token is not known",
+        /// The signature is wrong.
+        Signature => "the signature of the access token is wrong",
+        /// A claim has another type than it must have, or `exp` is missing.
+        Claims => "a claim of the access token is missing or has a wrong type",
+        /// The token is for another server (`aud`).
+        Audience => "the access token is for another server",
+        /// The token has expired.
+        Expired => "the access token has expired",
+        /// The token is not valid yet (`nbf`).
+        NotYetValid => "the access token is not valid yet",
+        /// The issuer says that the token is not active: it is unknown there, has expired, or was revoked.
+        Inactive => "the access token is not active",
+        /// The token is bound to a key, but came as `Bearer`, or it is bound in a way that is not known here.
+        Bound => "the access token is bound to a key and needs a proof",
+        /// The token is not bound to a key, but came as `DPoP`, or the server accepts only bound ones.
+        Unbound => "the access token is not bound to a key",
+        /// The DPoP proof is bad.
+        Proof(error: ProofError) => "{error}",
+        /// The token lacks a scope.
+        Scope => "the access token lacks a scope",
+    }
 }
 
 impl TokenError {
@@ -205,32 +205,6 @@ impl TokenError {
         }
     }
 }
-
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TokenError::Missing => "there is no access token",
-            TokenError::Malformed => "the access token cannot be read, or there are several",
-            TokenError::Jws(error) => return error.fmt(f),
-            TokenError::Type => "this kind of token is not an access token",
-            TokenError::Issuer => "the access token is by an issuer that is not trusted here",
-            TokenError::Algorithm => "the algorithm of the access token is not accepted",
-            TokenError::UnknownKey => "the key of the access token is not known",
-            TokenError::Signature => "the signature of the access token is wrong",
-            TokenError::Claims => "a claim of the access token is missing or has a wrong type",
-            TokenError::Audience => "the access token is for another server",
-            TokenError::Expired => "the access token has expired",
-            TokenError::NotYetValid => "the access token is not valid yet",
-            TokenError::Inactive => "the access token is not active",
-            TokenError::Bound => "the access token is bound to a key and needs a proof",
-            TokenError::Unbound => "the access token is not bound to a key",
-            TokenError::Proof(error) => return error.fmt(f),
-            TokenError::Scope => "the access token lacks a scope",
-        })
-    }
-}
-
-impl core::error::Error for TokenError {}
 
 impl From<ProofError> for TokenError {
     fn from(error: ProofError) -> Self {

@@ -1,36 +1,22 @@
 //! URLs: which ones a client may use.
 
-use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use mcp_sansio_http::client::Url;
 
-/// The reason why a URL is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RefusedUrlError {
-    /// The text is not a URL of `http` or `https`.
-    Malformed,
-    /// The URL has a fragment.
-    Fragment,
-    /// The URL is `http`, and the host is not this machine; or it is, but the server is elsewhere.
-    Insecure,
-    /// The URL leads to this machine or a private network, but the server is public.
-    Private,
-}
-
-impl fmt::Display for RefusedUrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RefusedUrlError::Malformed => "it is no URL of http or https",
-            RefusedUrlError::Fragment => "it has a fragment",
-            RefusedUrlError::Insecure => "it is not https",
-            RefusedUrlError::Private => "it leads into a private network",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a URL is not used.
+    RefusedUrlError {
+        /// The text is not a URL of `http` or `https`.
+        Malformed => "it is no URL of http or https",
+        /// The URL has a fragment.
+        Fragment => "it has a fragment",
+        /// The URL is `http`, and the host is not this machine; or it is, but the server is elsewhere.
+        Insecure => "it is not https",
+        /// The URL leads to this machine or a private network, but the server is public.
+        Private => "it leads into a private network",
     }
 }
-
-impl core::error::Error for RefusedUrlError {}
 
 /// The network of a host, as its name shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -741,26 +741,15 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
     }
 }
 
-/// The reason why a message was not sent to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LateSendError {
-    /// The server has ended.
-    Ended,
-    /// The channel is full: the message was not sent.
-    Full,
-}
-
-impl fmt::Display for LateSendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LateSendError::Ended => "the server has ended",
-            LateSendError::Full => "the channel to the server is full",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a message was not sent to a server.
+    LateSendError {
+        /// The server has ended.
+        Ended => "the server has ended",
+        /// The channel is full: the message was not sent.
+        Full => "the channel to the server is full",
     }
 }
-
-impl std::error::Error for LateSendError {}
 
 impl<S> Clone for LateSender<S> {
     fn clone(&self) -> Self {

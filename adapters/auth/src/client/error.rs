@@ -217,38 +217,24 @@ impl fmt::Display for AuthorizationError {
 
 impl core::error::Error for AuthorizationError {}
 
-/// The reason why a fetch has no usable answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FetchFailure {
-    /// There was no connection, or it broke.
-    Unreachable,
-    /// The name of the host has no address but some that are nearer than the server: in a private network, or on this
-    /// machine.
-    Private,
-    /// The answer took too long.
-    Timeout,
-    /// The answer is larger than [`FetchStep::limit`](crate::FetchStep::limit).
-    TooLarge,
-    /// The answer has this status.
-    Status(u16),
-    /// The answer is a redirect that is not followed.
-    Redirect,
-    /// The flow had too many fetches.
-    TooMany,
-}
-
-impl fmt::Display for FetchFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FetchFailure::Unreachable => "there was no connection",
-            FetchFailure::Private => "the URL leads into a private network",
-            FetchFailure::Timeout => "the answer took too long",
-            FetchFailure::TooLarge => "the answer is too large",
-            FetchFailure::Status(status) => return write!(f, "the answer has the status {status}"),
-            FetchFailure::Redirect => "the answer is a redirect to another place",
-            FetchFailure::TooMany => "there were too many requests",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a fetch has no usable answer.
+    FetchFailure {
+        /// There was no connection, or it broke.
+        Unreachable => "there was no connection",
+        /// The name of the host has no address but some that are nearer than the server: in a private network, or on this
+        /// machine.
+        Private => "the URL leads into a private network",
+        /// The answer took too long.
+        Timeout => "the answer took too long",
+        /// The answer is larger than [`FetchStep::limit`](crate::FetchStep::limit).
+        TooLarge => "the answer is too large",
+        /// The answer has this status.
+        Status(status: u16) => "the answer has the status {status}",
+        /// The answer is a redirect that is not followed.
+        Redirect => "the answer is a redirect to another place",
+        /// The flow had too many fetches.
+        TooMany => "there were too many requests",
     }
 }
 

@@ -1,7 +1,5 @@
 //! The ring of the last occurrences, in lent memory.
 
-use core::fmt;
-
 use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw, write};
@@ -87,29 +85,17 @@ impl<'o> EventOccurrence<'o> {
     }
 }
 
-/// The reason why an occurrence was not emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EmitError {
-    /// No event type has this name.
-    UnknownEvent,
-    /// It is larger than the memory, or its id is longer than 255 bytes.
-    TooLarge,
-    /// The function that writes `data` gave up.
-    NotWritten,
-}
-
-impl fmt::Display for EmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            EmitError::UnknownEvent => "no event type has this name",
-            EmitError::TooLarge => "the occurrence is larger than the memory for events",
-            EmitError::NotWritten => "the data was not written",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why an occurrence was not emitted.
+    EmitError {
+        /// No event type has this name.
+        UnknownEvent => "no event type has this name",
+        /// It is larger than the memory, or its id is longer than 255 bytes.
+        TooLarge => "the occurrence is larger than the memory for events",
+        /// The function that writes `data` gave up.
+        NotWritten => "the data was not written",
     }
 }
-
-impl core::error::Error for EmitError {}
 
 /// The last occurrences of the events of a program, in memory that it lends.
 #[derive(Debug)]

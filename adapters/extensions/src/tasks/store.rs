@@ -1,7 +1,5 @@
 //! The table of tasks, and the memory for what belongs to them.
 
-use core::fmt;
-
 use mcp_sansio::error::{RpcError, write_error};
 use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
@@ -137,36 +135,22 @@ impl<'o> TaskOptions<'o> {
     }
 }
 
-/// The reason why a task was not changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TaskError {
-    /// There is no free slot, the user has its share, or the memory is full.
-    NoRoom,
-    /// The task has ended, or was forgotten.
-    Over,
-    /// Another task has this id, so the bytes were not random; or a question has a key that was used before in this task, or one
-    /// that needs escapes in JSON.
-    NotNew,
-    /// The client did not declare the capability that a question needs, or its revision does not have the question.
-    CannotAsk,
-    /// The answer did not answer.
-    Unanswered,
-}
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TaskError::NoRoom => "there is no room for the task",
-            TaskError::Over => "the task has ended",
-            TaskError::NotNew => "the id or the key was used before",
-            TaskError::CannotAsk => "the client cannot be asked",
-            TaskError::Unanswered => "the function did not answer",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a task was not changed.
+    TaskError {
+        /// There is no free slot, the user has its share, or the memory is full.
+        NoRoom => "there is no room for the task",
+        /// The task has ended, or was forgotten.
+        Over => "the task has ended",
+        /// Another task has this id, so the bytes were not random; or a question has a key that was used before in this task, or one
+        /// that needs escapes in JSON.
+        NotNew => "the id or the key was used before",
+        /// The client did not declare the capability that a question needs, or its revision does not have the question.
+        CannotAsk => "the client cannot be asked",
+        /// The answer did not answer.
+        Unanswered => "the function did not answer",
     }
 }
-
-impl core::error::Error for TaskError {}
 
 /// The user, the client and the connection of a new task.
 #[derive(Clone, Copy)]

@@ -1,7 +1,5 @@
 //! Events and actions of the client's transport.
 
-use core::fmt;
-
 use super::params::AnnotationError;
 
 /// A socket operation for the driver. After `Connect`, the driver owns the slot's socket until `Close`.
@@ -69,52 +67,52 @@ pub enum HttpClientEvent<'e> {
     Ended,
 }
 
-/// The reason why an exchange failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum FailureReason {
-    /// The connection could not be opened. The client sent no byte of the message.
-    Refused,
-    /// A time of [`HttpClientConfig`](super::HttpClientConfig) passed: to connect, to write, or for an answer to anything but a
-    /// request.
-    TimedOut,
-    /// The connection closed before the server answered. The server may have handled the request.
-    Reset,
-    /// The connection closed in the middle of the answer, and its stream could not be resumed.
-    Broken,
-    /// The server answered an HTTP status that means an error, without a JSON-RPC error in the body.
-    Status {
-        /// The HTTP status.
-        code: u16,
-        /// The seconds of `Retry-After`, if the server sent it.
-        retry_after: Option<u32>,
-    },
-    /// The redirect is not followed: another origin, one too many, or a status that does not keep the method.
-    Redirect(u16),
-    /// The server does not know the session: initialize again.
-    SessionLost,
-    /// The answer is not HTTP/1.1.
-    NotHttp,
-    /// The body is not JSON, or answers another request.
-    Garbage,
-    /// The `Content-Type` of the body is neither JSON nor an event stream.
-    ContentType,
-    /// The body has a `Content-Encoding`. The client asks for none, and decodes none.
-    ContentEncoding,
-    /// The answer is larger than the store.
-    TooLarge,
-    /// The status means success, but the body or stream ended without an answer.
-    Unanswered,
-    /// The `endpoint` event of HTTP with SSE is not a URL of the same origin.
-    Endpoint,
-    /// The caller gave up a challenge.
-    GivenUp,
-    /// The message with its head is larger than the store.
-    NoRoom,
-    /// The tool must not be called: its annotations are invalid (2026-07-28). The client sent no byte of the
-    /// message.
-    Excluded(AnnotationError),
+mcp_sansio::error_enum! {
+    /// The reason why an exchange failed.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    FailureReason {
+        /// The connection could not be opened. The client sent no byte of the message.
+        Refused => "no connection to the server",
+        /// A time of [`HttpClientConfig`](super::HttpClientConfig) passed: to connect, to write, or for an answer to anything but a
+        /// request.
+        TimedOut => "the server did not react in time",
+        /// The connection closed before the server answered. The server may have handled the request.
+        Reset => "the connection was closed before an answer",
+        /// The connection closed in the middle of the answer, and its stream could not be resumed.
+        Broken => "the connection was closed in the middle of the answer",
+        /// The server answered an HTTP status that means an error, without a JSON-RPC error in the body.
+        Status {
+            /// The HTTP status.
+            code: u16,
+            /// The seconds of `Retry-After`, if the server sent it.
+            retry_after: Option<u32>,
+        } => "HTTP status {code}",
+        /// The redirect is not followed: another origin, one too many, or a status that does not keep the method.
+        Redirect(code: u16) => "a redirect ({code}) that is not followed",
+        /// The server does not know the session: initialize again.
+        SessionLost => "the server does not know the session any more",
+        /// The answer is not HTTP/1.1.
+        NotHttp => "the answer is not HTTP/1.1",
+        /// The body is not JSON, or answers another request.
+        Garbage => "the answer is no JSON-RPC message",
+        /// The `Content-Type` of the body is neither JSON nor an event stream.
+        ContentType => "the answer is neither JSON nor an event stream",
+        /// The body has a `Content-Encoding`. The client asks for none, and decodes none.
+        ContentEncoding => "the answer is encoded (Content-Encoding), which this client does not read",
+        /// The answer is larger than the store.
+        TooLarge => "the answer is larger than the limit",
+        /// The status means success, but the body or stream ended without an answer.
+        Unanswered => "success without an answer",
+        /// The `endpoint` event of HTTP with SSE is not a URL of the same origin.
+        Endpoint => "the endpoint is no URL of the same origin",
+        /// The caller gave up a challenge.
+        GivenUp => "not authorized",
+        /// The message with its head is larger than the store.
+        NoRoom => "the message is larger than its store",
+        /// The tool must not be called: its annotations are invalid (2026-07-28). The client sent no byte of the
+        /// message.
+        Excluded(why: AnnotationError) => "{why}",
+    }
 }
 
 impl FailureReason {
@@ -123,31 +121,3 @@ impl FailureReason {
         matches!(self, FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken)
     }
 }
-
-impl fmt::Display for FailureReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FailureReason::Refused => "no connection to the server",
-            FailureReason::TimedOut => "the server did not react in time",
-            FailureReason::Reset => "the connection was closed before an answer",
-            FailureReason::Broken => "the connection was closed in the middle of the answer",
-            FailureReason::Status { code, .. } => return write!(f, "HTTP status {code}"),
-            FailureReason::Redirect(code) => return write!(f, "a redirect ({code}) that is not followed"),
-            FailureReason::SessionLost => "the server does not know the session any more",
-            FailureReason::NotHttp => "the answer is not HTTP/1.1",
-            FailureReason::Garbage => "the answer is no JSON-RPC message",
-            FailureReason::ContentEncoding => {
-                "the answer is encoded (Content-Encoding), which this client does not read"
-            }
-            FailureReason::ContentType => "the answer is neither JSON nor an event stream",
-            FailureReason::TooLarge => "the answer is larger than the limit",
-            FailureReason::Unanswered => "success without an answer",
-            FailureReason::Endpoint => "the endpoint is no URL of the same origin",
-            FailureReason::GivenUp => "not authorized",
-            FailureReason::NoRoom => "the message is larger than its store",
-            FailureReason::Excluded(why) => return why.fmt(f),
-        })
-    }
-}
-
-impl core::error::Error for FailureReason {}

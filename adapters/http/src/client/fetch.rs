@@ -79,30 +79,18 @@ options! {
     }
 }
 
-/// The reason why a [`Fetch`] cannot begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum FetchError {
-    /// The URL cannot be used.
-    Url(UrlError),
-    /// A header cannot be sent.
-    Header(HeaderError),
-    /// The request is larger than the stores.
-    Room,
-}
-
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FetchError::Url(error) => error.fmt(f),
-            FetchError::Header(error) => error.fmt(f),
-            FetchError::Room => f.write_str("there is no room for the request"),
-        }
+mcp_sansio::error_enum! {
+    /// The reason why a [`Fetch`] cannot begin.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    FetchError {
+        /// The URL cannot be used.
+        Url(error: UrlError) => "{error}",
+        /// A header cannot be sent.
+        Header(error: HeaderError) => "{error}",
+        /// The request is larger than the stores.
+        Room => "there is no room for the request",
     }
 }
-
-impl core::error::Error for FetchError {}
 
 /// The response to a [`Fetch`].
 #[derive(Clone, Copy)]

@@ -16,33 +16,20 @@ use super::params::Tools;
 use super::url::{Astray, LONGEST, Url, UrlError, resolve};
 use crate::token::is_token;
 
-/// The reason why a header cannot be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum HeaderError {
-    /// The name is not a header name.
-    Name,
-    /// The value has control characters, or white space around it.
-    Value,
-    /// The client writes this header itself.
-    Reserved,
-    /// There is no room for it.
-    Room,
-}
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HeaderError::Name => "not the name of a header",
-            HeaderError::Value => "not the value of a header",
-            HeaderError::Reserved => "the client writes this header itself",
-            HeaderError::Room => "there is no room for the header",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a header cannot be set.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    HeaderError {
+        /// The name is not a header name.
+        Name => "not the name of a header",
+        /// The value has control characters, or white space around it.
+        Value => "not the value of a header",
+        /// The client writes this header itself.
+        Reserved => "the client writes this header itself",
+        /// There is no room for it.
+        Room => "there is no room for the header",
     }
 }
-
-impl core::error::Error for HeaderError {}
 
 /// Headers of a connection and of the framing of messages, which this crate writes itself, or never.
 const FRAMING: [&str; 9] =

@@ -1,7 +1,6 @@
 //! Parameters of tools that go into headers: `x-mcp-header` and `Mcp-Param-*` (2026-07-28,
 //! [custom headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 
-use core::fmt;
 use core::ops::Range;
 
 use mcp_sansio::FullError;
@@ -14,39 +13,24 @@ use mcp_sansio::sink::Sink;
 use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 use crate::token::is_token;
 
-/// The reason why a tool is excluded: its annotations are invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum AnnotationError {
-    /// The name of the header is not a string, or empty.
-    Empty,
-    /// The name has a character that header names must not have.
-    Name,
-    /// Two parameters have the same header, perhaps in different case.
-    Duplicate,
-    /// The parameter is not a string, integer or boolean.
-    Type,
-    /// The annotation is not on a parameter, or on one that is not reached by `properties` alone.
-    SchemaPath,
-    /// The schema has more than 64 annotations, or is nested too deeply to be read.
-    TooMany,
-}
-
-impl fmt::Display for AnnotationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            AnnotationError::Empty => "x-mcp-header is empty or no text",
-            AnnotationError::Name => "x-mcp-header is not a valid header name",
-            AnnotationError::Duplicate => "two parameters have the same x-mcp-header",
-            AnnotationError::Type => "x-mcp-header on a parameter that is not a string, an integer or a boolean",
-            AnnotationError::SchemaPath => "x-mcp-header outside of plain properties",
-            AnnotationError::TooMany => "too many x-mcp-header, or nested too deeply",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a tool is excluded: its annotations are invalid.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    AnnotationError {
+        /// The name of the header is not a string, or empty.
+        Empty => "x-mcp-header is empty or no text",
+        /// The name has a character that header names must not have.
+        Name => "x-mcp-header is not a valid header name",
+        /// Two parameters have the same header, perhaps in different case.
+        Duplicate => "two parameters have the same x-mcp-header",
+        /// The parameter is not a string, integer or boolean.
+        Type => "x-mcp-header on a parameter that is not a string, an integer or a boolean",
+        /// The annotation is not on a parameter, or on one that is not reached by `properties` alone.
+        SchemaPath => "x-mcp-header outside of plain properties",
+        /// The schema has more than 64 annotations, or is nested too deeply to be read.
+        TooMany => "too many x-mcp-header, or nested too deeply",
     }
 }
-
-impl core::error::Error for AnnotationError {}
 
 const MOST: usize = 64;
 

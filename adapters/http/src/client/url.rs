@@ -24,40 +24,25 @@ pub struct Url<'u> {
     rest: &'u str,
 }
 
-/// The reason why a client cannot use a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum UrlError {
-    /// The text does not begin with `http://` or `https://`.
-    Scheme,
-    /// The host is missing or invalid.
-    Host,
-    /// The port is not a number from 1 to 65535.
-    Port,
-    /// The text has white space, control characters or a character that is not ASCII: write these as `%20` and
-    /// the like.
-    Character,
-    /// The text has a name or password before the host: set them as a header instead.
-    Credentials,
-    /// The store is too small for the URL.
-    Room,
-}
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            UrlError::Scheme => "the URL does not begin with http:// or https://",
-            UrlError::Host => "the URL has no proper host",
-            UrlError::Port => "the port of the URL is no number from 1 to 65535",
-            UrlError::Character => "the URL has a character that must be escaped",
-            UrlError::Credentials => "the URL has a name or a password in it",
-            UrlError::Room => "there is no room for the URL",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a client cannot use a URL.
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    UrlError {
+        /// The text does not begin with `http://` or `https://`.
+        Scheme => "the URL does not begin with http:// or https://",
+        /// The host is missing or invalid.
+        Host => "the URL has no proper host",
+        /// The port is not a number from 1 to 65535.
+        Port => "the port of the URL is no number from 1 to 65535",
+        /// The text has white space, control characters or a character that is not ASCII: write these as `%20` and
+        /// the like.
+        Character => "the URL has a character that must be escaped",
+        /// The text has a name or password before the host: set them as a header instead.
+        Credentials => "the URL has a name or a password in it",
+        /// The store is too small for the URL.
+        Room => "there is no room for the URL",
     }
 }
-
-impl core::error::Error for UrlError {}
 
 impl<'u> Url<'u> {
     /// Parses a URL. Drops a fragment. White space around it is an error, as within: what is compared is not trimmed.

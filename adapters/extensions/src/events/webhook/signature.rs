@@ -23,26 +23,15 @@ pub struct WebhookSecret {
     len: usize,
 }
 
-/// The reason why a delivery is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SignatureError {
-    /// `webhook-timestamp` is no number, or more than five minutes away from now.
-    Timestamp,
-    /// No signature of `webhook-signature` is one of this secret.
-    Signature,
-}
-
-impl fmt::Display for SignatureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SignatureError::Timestamp => "the delivery is too old",
-            SignatureError::Signature => "the signature is wrong",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why a delivery is refused.
+    SignatureError {
+        /// `webhook-timestamp` is no number, or more than five minutes away from now.
+        Timestamp => "the delivery is too old",
+        /// No signature of `webhook-signature` is one of this secret.
+        Signature => "the signature is wrong",
     }
 }
-
-impl core::error::Error for SignatureError {}
 
 impl WebhookSecret {
     /// Takes secure random bytes. Returns `None` if they are fewer than 24 or more than 64.

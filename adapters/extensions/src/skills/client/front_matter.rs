@@ -8,7 +8,6 @@ use alloc::borrow::{Cow, ToOwned};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use mcp_sansio::json::{JsonKind, Raw};
@@ -16,35 +15,21 @@ use mcp_sansio::json::{JsonKind, Raw};
 /// The deepest nesting of the front matter.
 const DEPTH: usize = 32;
 
-/// The reason why there is no front matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FrontMatterError {
-    /// The file is not UTF-8.
-    NotUtf8,
-    /// The file does not begin with a line `---`, or no other line `---` follows.
-    Missing,
-    /// The front matter has more bytes than the limit.
-    TooLarge,
-    /// It is not valid YAML, or no mapping.
-    Yaml,
-    /// It uses a part of YAML that is refused.
-    Unsupported,
-}
-
-impl fmt::Display for FrontMatterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FrontMatterError::NotUtf8 => "the SKILL.md is not UTF-8",
-            FrontMatterError::Missing => "the SKILL.md does not begin with front matter between two lines `---`",
-            FrontMatterError::TooLarge => "the front matter is too large",
-            FrontMatterError::Yaml => "the front matter is not a mapping in YAML",
-            FrontMatterError::Unsupported => "the front matter uses a part of YAML that is not read",
-        })
+mcp_sansio::error_enum! {
+    /// The reason why there is no front matter.
+    FrontMatterError {
+        /// The file is not UTF-8.
+        NotUtf8 => "the SKILL.md is not UTF-8",
+        /// The file does not begin with a line `---`, or no other line `---` follows.
+        Missing => "the SKILL.md does not begin with front matter between two lines `---`",
+        /// The front matter has more bytes than the limit.
+        TooLarge => "the front matter is too large",
+        /// It is not valid YAML, or no mapping.
+        Yaml => "the front matter is not a mapping in YAML",
+        /// It uses a part of YAML that is refused.
+        Unsupported => "the front matter uses a part of YAML that is not read",
     }
 }
-
-impl core::error::Error for FrontMatterError {}
 
 /// Splits a `SKILL.md` into the YAML of its front matter and the text behind it.
 ///
