@@ -9,6 +9,7 @@ reaches; those with the most of it stay.
 import argparse
 import collections
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -19,15 +20,15 @@ FUZZ = pathlib.Path(__file__).resolve().parent
 MOST = 40
 
 
-def reached(target, folders):
+def reached(program, target, folders):
     """By input, how much it reaches that no shorter one does, in libFuzzer's count."""
     with tempfile.TemporaryDirectory() as new, tempfile.NamedTemporaryFile() as control:
         arguments = ["-merge=1", "-use_counters=0", "-timeout=60", "-max_len=4096", f"-merge_control_file={control.name}", new, *folders]
-        run = ["cargo", "+nightly", "fuzz", "run", "--features", "libfuzzer", target, "--", *arguments]
-        subprocess.run(run, cwd=FUZZ, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        environment = {**os.environ, "FUZZ_TARGET": target}
+        subprocess.run([program, *arguments], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lines = pathlib.Path(control.name).read_text().split("\n")
     files = lines[2 : 2 + int(lines[0])]
-    counts = collections.Counter()  # `cargo fuzz` names the corpus too: each input is there twice, and reaches nothing new the second time
+    counts = collections.Counter()
     for words in map(str.split, lines):
         if words[:1] == ["FT"]:
             counts[pathlib.Path(files[int(words[1])])] += len(words) - 2
@@ -49,10 +50,11 @@ def main():
     parser.add_argument("--from", dest="more", type=pathlib.Path, help="a folder with inputs of each target")
     parser.add_argument("targets", nargs="*", help="default: all")
     options = parser.parse_args()
+    program = subprocess.run([FUZZ / "run.sh", "--build"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     for target in options.targets or sorted(folder.name for folder in (FUZZ / "corpus").iterdir()):
         corpus = FUZZ / "corpus" / target
         folders = [folder.resolve() for folder in (corpus, *([options.more / target] if options.more else [])) if folder.is_dir()]
-        before, kept = len(list(corpus.iterdir())), chosen(corpus, reached(target, folders))
+        before, kept = len(list(corpus.iterdir())), chosen(corpus, reached(program, target, folders))
         contents = {file.name if is_named(file) else hashlib.sha1(file.read_bytes()).hexdigest(): file.read_bytes() for file in kept}
         shutil.rmtree(corpus)
         corpus.mkdir()

@@ -3,18 +3,32 @@
 #
 #   fuzz/run.sh                       # the gate: the same inputs each time, a fixed number of them from a fixed seed
 #   fuzz/run.sh SECONDS [TARGET...]   # to find something new: so many seconds each, from a seed of its own
+#   fuzz/run.sh --build               # builds the program and prints its path
 #
 # With SECONDS the new inputs stay in fuzz/found/TARGET, where the next run begins with them.
 #
-# What is found is in fuzz/artifacts, to be run again with: cargo +nightly fuzz run --features libfuzzer TARGET FILE
+# What is found is in fuzz/artifacts/TARGET, to be run again with: FUZZ_TARGET=TARGET $(fuzz/run.sh --build) FILE
 # Once it is fixed, it stays in fuzz/corpus/TARGET under a name that tells what it was: the tests of fuzz/ and the gate
 # begin with all of those.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
+
+# All targets are one program, built once, as `cargo fuzz` would build it. Prints its path.
+build() {
+  local host
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions" \
+    cargo +nightly build --quiet --release --target "$host" --features libfuzzer --bin fuzz >&2
+  echo "${CARGO_TARGET_DIR:-$PWD/target}/$host/release/fuzz"
+}
+if [ "${1:-}" = --build ]; then build; exit; fi
+
 seconds=${1:-}
 targets=("${@:2}")
-[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | tail -n +2)
-version=0.13.2
+# Each has a folder with its corpus; a test compares the folders with the table in src/lib.rs.
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls corpus)
 
 # How many inputs the gate tries: three to ten seconds' worth on one core. The time is only a bound, for a machine that is slow.
 # 2,000 of those that are not here.
@@ -28,7 +42,7 @@ if setarch -R true 2>/dev/null; then steady=(setarch -R); fi
 # The bodies over the corpus and some noise, on stable, with overflow checks.
 cargo test --quiet --lib
 
-cargo fuzz --version 2>/dev/null | grep -q "$version" || cargo install --quiet --locked cargo-fuzz@$version
+program=$(build)
 if [ -n "$seconds" ]; then
   found=$PWD/found
 else
@@ -47,6 +61,7 @@ for target in "${targets[@]}"; do
   fi
   # By name: the order of a folder is not the same everywhere.
   seeds=$(find "corpus/$target" -type f | LC_ALL=C sort | paste -sd,)
-  "${steady[@]}" cargo +nightly fuzz run --features libfuzzer "$target" "$found/$target" -- "${how[@]}" \
+  mkdir -p "artifacts/$target"
+  FUZZ_TARGET=$target "${steady[@]}" "$program" "$found/$target" "${how[@]}" "-artifact_prefix=artifacts/$target/" \
     -seed_inputs="$seeds" -timeout=10 -max_len=4096 -print_final_stats=0 -print_funcs=0 -verbosity=0
 done

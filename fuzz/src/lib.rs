@@ -497,103 +497,18 @@ pub fn challenge(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    fn over_corpus(name: &str, body: impl Fn(&[u8])) {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-        let files = std::fs::read_dir(&folder).expect("there is a corpus");
-        let mut count = 0;
-        for file in files {
-            body(&std::fs::read(file.unwrap().path()).unwrap());
-            count += 1;
-        }
-        assert!(count > 0, "{} is empty", folder.display());
+    use std::fs;
+    use std::path::Path;
+
+    use crate::{Body, TARGETS};
+
+    /// The inputs of the corpus of a target.
+    fn corpus(target: &str) -> Vec<Vec<u8>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+        fs::read_dir(folder).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap()).collect()
     }
 
-    /// A few inputs without structure, so that the bodies run before the fuzzer has found any.
-    fn over_noise(body: fn(&[u8])) {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        for length in 0..600 {
-            let bytes: Vec<u8> = (0..length)
-                .map(|_| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    state as u8
-                })
-                .collect();
-            body(&bytes);
-        }
-    }
-
-    fn over_long_noise(body: fn(&[u8])) {
-        for seed in 1..400u64 {
-            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let bytes: Vec<u8> = (0..3000)
-                .map(|at| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    if at == 0 { 1 } else { state as u8 }
-                })
-                .collect();
-            body(&bytes);
-        }
-    }
-
-    #[test]
-    fn line() {
-        over_corpus("line", crate::line);
-        over_noise(crate::line);
-    }
-
-    #[test]
-    fn scan() {
-        for depth in [1, 126, 127, 128, 129, 130, 1000] {
-            crate::scan(&[vec![b'['; depth], vec![b']'; depth]].concat());
-        }
-        over_corpus("scan", crate::scan);
-        over_noise(crate::scan);
-    }
-
-    #[test]
-    fn envelope() {
-        over_corpus("envelope", crate::envelope);
-        over_noise(crate::envelope);
-    }
-
-    #[test]
-    fn server_ops() {
-        over_corpus("server_ops", crate::server_ops);
-        over_noise(crate::server_ops);
-    }
-
-    #[test]
-    fn sse() {
-        over_corpus("sse", crate::sse);
-        over_noise(crate::sse);
-    }
-
-    #[test]
-    fn http_client() {
-        over_corpus("http_client", crate::http_client);
-        for seed in 1..700u64 {
-            crate::http_client(&noise(seed, 3000));
-        }
-    }
-
-    /// Each byte of each seed, changed.
-    fn over_changed_corpus(target: &str, body: crate::Body) {
-        over_corpus(target, |seed| {
-            for at in 0..seed.len() {
-                for bit in [1, 4, 32] {
-                    let mut changed = seed.to_vec();
-                    changed[at] ^= bit;
-                    body(&changed);
-                }
-            }
-        });
-    }
-
-    /// Enough bytes for an input with many operations.
+    /// Bytes without structure.
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let byte = |_| {
@@ -606,144 +521,64 @@ mod tests {
     }
 
     #[test]
-    fn client() {
-        over_corpus("client", crate::client);
-        over_noise(crate::client);
-        over_long_noise(crate::client);
+    fn each_target_has_a_corpus() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        let mut found: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        found.sort();
+        names.sort();
+        assert_eq!(found, names);
+        assert!(names.iter().all(|name| !corpus(name).is_empty()));
     }
 
+    /// The corpus, and some noise: short, and long enough for an input with many operations. Two threads share the targets.
     #[test]
-    fn http_wire() {
-        over_corpus("http_wire", crate::http_wire);
-        for seed in 1..4000u64 {
-            crate::http_wire(&noise(seed, 700));
+    fn targets_take_any_bytes() {
+        let over = |targets: &[(&str, Body)]| {
+            for (name, body) in targets {
+                corpus(name).iter().for_each(|input| body(input));
+                (1..600).for_each(|seed| body(&noise(seed, seed as usize)));
+                (1..150).for_each(|seed| body(&noise(seed, 3000)));
+            }
+        };
+        std::thread::scope(|scope| {
+            TARGETS.chunks(TARGETS.len() / 2).for_each(|half| drop(scope.spawn(move || over(half))))
+        });
+    }
+
+    /// Each byte of each input, changed, for the readers of texts.
+    #[test]
+    fn changed_inputs_are_taken() {
+        for (name, body) in
+            TARGETS.iter().filter(|(name, _)| ["event_polls", "form", "params", "skills"].contains(name))
+        {
+            for mut input in corpus(name) {
+                for at in 0..input.len() {
+                    for bit in [1, 4, 32] {
+                        input[at] ^= bit;
+                        body(&input);
+                        input[at] ^= bit;
+                    }
+                }
+            }
         }
     }
 
     #[test]
-    fn auth() {
-        over_corpus("auth", crate::auth);
-        for seed in 1..400u64 {
-            crate::auth(&noise(seed, 700));
+    fn values_are_scanned_to_any_depth() {
+        for depth in [1, 126, 127, 128, 129, 130, 1000] {
+            crate::scan(&[vec![b'['; depth], vec![b']'; depth]].concat());
         }
     }
 
+    /// Words of the grammar in any order.
     #[test]
-    fn tokens() {
-        over_corpus("tokens", crate::tokens);
-        over_noise(crate::tokens);
-        for seed in 1..400u64 {
-            crate::tokens(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn event_polls() {
-        over_corpus("event_polls", crate::event_polls);
-        over_noise(crate::event_polls);
-        over_changed_corpus("event_polls", crate::event_polls);
-    }
-
-    #[test]
-    fn skills() {
-        over_corpus("skills", crate::skills);
-        over_noise(crate::skills);
-        over_changed_corpus("skills", crate::skills);
-    }
-
-    #[test]
-    fn form() {
-        over_corpus("form", crate::form);
-        over_noise(crate::form);
-        over_changed_corpus("form", crate::form);
-    }
-
-    #[test]
-    fn schema() {
-        over_corpus("schema", crate::schema);
-        over_noise(crate::schema);
-        for seed in 1..4000u64 {
-            crate::schema(&noise(seed, 200));
-        }
-    }
-
-    #[test]
-    fn c_border() {
-        over_corpus("c_border", crate::c_border);
-        over_noise(crate::c_border);
-    }
-
-    #[test]
-    fn params() {
-        over_corpus("params", crate::params);
-        over_noise(crate::params);
-        over_changed_corpus("params", crate::params);
-    }
-
-    #[test]
-    fn arguments() {
-        over_corpus("arguments", crate::arguments);
-        for seed in 1..4000u64 {
-            crate::arguments(&noise(seed, 200));
-        }
-    }
-
-    #[test]
-    fn old_tasks() {
-        over_corpus("old_tasks", crate::old_tasks);
-        for seed in 1..150u64 {
-            crate::old_tasks(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn cache() {
-        over_corpus("cache", crate::cache);
-        for seed in 1..2000u64 {
-            crate::cache(&noise(seed, 400));
-        }
-    }
-
-    #[test]
-    fn tasks() {
-        over_corpus("tasks", crate::tasks);
-        for seed in 1..150u64 {
-            crate::tasks(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn follow() {
-        over_corpus("follow", crate::follow);
-        for seed in 1..150u64 {
-            crate::follow(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn receiver() {
-        over_corpus("receiver", crate::receiver);
-        for seed in 1..150u64 {
-            crate::receiver(&noise(seed, 700));
-        }
-    }
-
-    #[test]
-    fn challenge() {
-        over_corpus("challenge", crate::challenge);
-        over_noise(crate::challenge);
-        // Words of the grammar in any order.
+    fn challenges_are_read_in_any_order() {
         let words = ["Bearer", "DPoP", " ", ",", "=", "\"", "\\", "a", "scope", "abc==", "\u{e9}", "\t", "x=y"];
         for seed in 1..4000u64 {
             let text: String = noise(seed, 24).iter().map(|byte| words[usize::from(*byte) % words.len()]).collect();
             crate::challenge(text.as_bytes());
         }
-    }
-
-    #[test]
-    fn http() {
-        over_corpus("http", crate::http);
-        over_noise(crate::http);
-        over_long_noise(crate::http);
     }
 }
