@@ -14,16 +14,16 @@ ROOT = os.path.join(os.path.dirname(__file__), "..")
 # What brings signatures and hashes along.
 OF_AUTHORIZATION = {"mcp-sansio-auth", "sha2", "hmac", "digest", "p256", "ecdsa", "elliptic-curve"}
 
-# The package and its features without authorization, what adds it, and the crates: without, with it, and with ES256 in software.
-CHECKS = "mcp-sansio-auth/resource-server"
+# The package and its features without authorization, the features that it has beside `mcp-sansio-auth` (`None`: they are never
+# together), and the crates: without, with it, and with ES256 in software.
 ROWS = [
-    ("mcp-sansio", [], [], [2]),
-    ("mcp-sansio-http", [], ["mcp-sansio-http/resource-server", CHECKS], [4, 15, 32]),
-    ("mcp-sansio-blocking", ["http"], [CHECKS], [9, 20, 37]),
-    ("mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/tls"], [10, 31, 48]),
-    ("mcp-sansio-tower", [], [CHECKS], [17, 27, 44]),
-    ("mcp-sansio-smol", ["http"], [CHECKS], [30, 40, 57]),
-    ("mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/tls"], [36, 54, 71]),
+    ("mcp-sansio", [], None, [2]),
+    ("mcp-sansio-http", [], ["mcp-sansio-http/resource-server"], [4, 15, 32]),
+    ("mcp-sansio-blocking", ["http"], [], [9, 20, 37]),
+    ("mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/tls"], [10, 32, 48]),
+    ("mcp-sansio-tower", [], [], [17, 27, 44]),
+    ("mcp-sansio-smol", ["http"], [], [30, 40, 57]),
+    ("mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/tls"], [36, 55, 71]),
 ]
 
 
@@ -45,7 +45,7 @@ def main():
         if found := without & OF_AUTHORIZATION:
             wrong.append(f"{title}: {', '.join(sorted(found))} without authorization")
         numbers = [len(without)]
-        if added:
+        if added is not None:
             packages, features = [package, "mcp-sansio-auth"], [f"{package}/{feature}" for feature in features] + added
             whole = [tree(packages, features + more) for more in ([], ["mcp-sansio-auth/es256"])]
             if not whole[0] & OF_AUTHORIZATION:

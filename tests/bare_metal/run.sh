@@ -99,7 +99,7 @@ python3 "$root/tests/bare_metal/exchange.py" --brief "$root/examples/firmware/ru
 # Tokens without an allocator: the crate, and the programs of the footprint table that send and check them.
 (
     BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
-    for features in "" es256,resource-server; do
+    for features in "" es256; do
         CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
             "${BM_CARGO[@]}" check --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
             --package mcp-sansio-auth --lib --no-default-features ${features:+--features "$features"}

@@ -13,14 +13,12 @@ use mcp_sansio::sink::Sink;
 use mcp_sansio_http::client::Url;
 use sha2::{Digest, Sha256};
 
-#[cfg(feature = "resource-server")]
 mod nonces;
 
 use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, hash_text, member, sign};
 use crate::pkce::sha256_base64url;
 use crate::time::UnixSeconds;
 
-#[cfg(feature = "resource-server")]
 pub use nonces::{NONCE_TEXT, Nonces};
 
 /// The proof for one HTTP request. Also a request that is sent again needs a new one.
@@ -537,7 +535,6 @@ mod tests {
         assert_eq!(check_in(&proof, table, "POST", URL, NOW), Ok(()));
     }
 
-    #[cfg(feature = "resource-server")]
     #[test]
     fn nonces() {
         let nonces = Nonces::new([5; 32]);

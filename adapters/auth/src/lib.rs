@@ -11,7 +11,7 @@
 //! - [`form`] reads and writes `application/x-www-form-urlencoded`.
 //! - [`jose`]: compact JWS, keys, and the traits [`Signer`](jose::Signer) and [`Verifier`](jose::Verifier).
 //! - [`dpop`]: proofs of possession, both sides.
-//! - `resource_server` (feature): the checks of a token.
+//! - [`resource_server`]: the checks of a token.
 //!
 //! See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
 //!
@@ -84,7 +84,6 @@ pub mod dpop;
 pub mod form;
 pub mod jose;
 pub mod pkce;
-#[cfg(feature = "resource-server")]
 pub mod resource_server;
 mod time;
 pub mod url;

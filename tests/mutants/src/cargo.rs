@@ -38,7 +38,6 @@ const FEATURES: &[&str] = &[
     "mcp-sansio/bytes",
     "mcp-sansio/heapless",
     "mcp-sansio-auth/es256",
-    "mcp-sansio-auth/resource-server",
     "mcp-sansio-embedded/async",
     "mcp-sansio-host/schemars",
     "mcp-sansio-blocking/tls",
