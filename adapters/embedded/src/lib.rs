@@ -35,7 +35,7 @@
 //! # Ok::<(), mcp_sansio_embedded::IoError<core::convert::Infallible>>(())
 //! ```
 //!
-//! | | blocking | async (feature `async`) |
+//! | | blocking | async |
 //! |---|---|---|
 //! | handlers answer at once | [`serve`] | `asynch::serve` |
 //! | handlers answer later, values change, the time matters | [`serve_ticking`] | `asynch::serve_ticking` |
@@ -66,12 +66,11 @@
 //! [`LineServer::new_peer`] before you call the loop again. Otherwise half a line of the old client would be joined to
 //! the first message of the next one. The module [`packet`] has more for USB.
 //!
-//! Features: `async`; `defmt`, a log format for [`IoError`].
+//! Feature: `defmt`, a log format for [`IoError`].
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
-#[cfg(feature = "async")]
 pub mod asynch;
 pub mod client;
 mod error;

@@ -4,7 +4,7 @@
 //! whose `read` returns 0 for an empty packet (embassy-usb 0.6 does both). They depend on no USB stack: two
 //! closures move the packets.
 //!
-//! | | blocking | async (feature `async`) |
+//! | | blocking | async |
 //! |---|---|---|
 //! | [`PacketReader`] | [`new`](PacketReader::new) | `new_async` |
 //! | [`PacketWriter`] | [`new`](PacketWriter::new) | `new_async` |

@@ -170,7 +170,6 @@ fn what_was_received_of_the_client_before_is_dropped() {
     assert_eq!((rx.read(&mut place), &place[..3]), (Ok(3), &b"new"[..]));
 }
 
-#[cfg(feature = "async")]
 mod asynch {
     use super::*;
     use futures_lite::future::{block_on, or, poll_once, yield_now};

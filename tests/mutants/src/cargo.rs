@@ -38,7 +38,6 @@ const FEATURES: &[&str] = &[
     "mcp-sansio/bytes",
     "mcp-sansio/heapless",
     "mcp-sansio-auth/es256",
-    "mcp-sansio-embedded/async",
     "mcp-sansio-host/schemars",
     "mcp-sansio-blocking/tls",
     "mcp-sansio-blocking/resource-server",
