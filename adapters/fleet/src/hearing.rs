@@ -54,7 +54,7 @@ impl<S: 'static> Ear<'_, S> {
             .query(&mut connection)?;
         let sent = self.end_sessions(&ended).and_then(|()| match is_new {
             // What was published before is not known here.
-            true => self.send(|late| late.publish_here(ServerChange::All)),
+            true => self.send(|late| late.publish_here(None, ServerChange::All)),
             false => Ok(()),
         });
         if sent.is_err() {
@@ -100,13 +100,13 @@ impl<S: 'static> Ear<'_, S> {
         let number = entry.id.split_once('-').and_then(|(number, _)| number.parse().ok()).unwrap_or(self.number);
         if std::mem::replace(&mut self.number, number) + 1 < number {
             // Redis has dropped messages before this one.
-            self.send(|late| late.publish_here(ServerChange::All))?;
+            self.send(|late| late.publish_here(None, ServerChange::All))?;
         }
         let field = |name| entry.map.get(name).and_then(|value| redis::from_redis_value_ref::<Vec<u8>>(value).ok());
         let (from, message) = (field("f").unwrap_or_default(), field("m").unwrap_or_default());
         match Message::read(&message).filter(|_| from != self.shared.run.as_bytes()) {
-            Some(Message::Change(change)) => self.send(|late| late.publish_here(change)),
-            Some(Message::ChangeTo(principal, change)) => self.send(|late| late.publish_to_here(principal, change)),
+            Some(Message::Change(change)) => self.send(|late| late.publish_here(None, change)),
+            Some(Message::ChangeTo(principal, change)) => self.send(|late| late.publish_here(Some(principal), change)),
             Some(Message::EndSession(session, until)) => self.send(|late| late.end_session_here(&session, until)),
             None => Ok(()),
         }

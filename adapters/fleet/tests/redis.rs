@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use common::Redis;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Millis, OwnedServerChange, Progress, RequestToken, RespondError, RpcError, ServerChange};
+use mcp_sansio::server::{Millis, OwnedServerChange, RequestToken, RespondError, Server as McpServer, ServerChange};
 use mcp_sansio::service::Service;
+use mcp_sansio::sink::Out;
 use mcp_sansio_fleet::{FleetNews, FleetOptions, RedisFleet};
-use mcp_sansio_host::{LateAnswer, LateReceiver, LateTarget, LogMessage, channel_of};
+use mcp_sansio_host::{LateReceiver, LateTarget, LogMessage, channel_of};
 use mcp_sansio_http::endpoint::Fleet;
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -32,29 +33,19 @@ enum Heard {
 struct Server(Vec<Heard>);
 
 impl LateTarget<()> for Server {
-    fn is_crowded(&mut self, _: RequestToken) -> bool {
-        false
+    fn with_request<R>(&mut self, _: RequestToken, _: impl FnOnce(&mut McpServer<'_>, &mut dyn Out) -> R) -> Option<R> {
+        None
     }
-    fn respond(
-        &mut self,
-        _: &Service<'_, ()>,
-        (): &mut (),
-        _: RequestToken,
-        _: LateAnswer<()>,
-    ) -> Result<(), RespondError> {
+    fn resume(&mut self, _: &Service<'_, ()>, (): &mut (), _: RequestToken) -> Result<(), RespondError> {
         Err(RespondError::Stale)
     }
-    fn fail(&mut self, _: RequestToken, _: &RpcError<'_>) {}
-    fn progress(&mut self, _: &Service<'_, ()>, _: RequestToken, _: Progress<'_>) {}
     fn log(&mut self, _: &Service<'_, ()>, (): &mut (), _: Option<RequestToken>, _: LoggingLevel, _: &LogMessage) {}
-    fn publish(&mut self, _: ServerChange<'_>) {
-        panic!("it would be told again");
-    }
-    fn publish_here(&mut self, change: ServerChange<'_>) {
-        self.0.push(Heard::Change(change.into()));
-    }
-    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.0.push(Heard::ChangeTo(principal.to_owned(), change.into()));
+    fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool) {
+        assert!(is_here, "it would be told again");
+        self.0.push(match to {
+            Some(principal) => Heard::ChangeTo(principal.to_owned(), change.into()),
+            None => Heard::Change(change.into()),
+        });
     }
     fn end_session_here(&mut self, _: &Service<'_, ()>, (): &mut (), session: &[u8; 16], until: Millis) {
         self.0.push(Heard::End(*session, until));

@@ -178,12 +178,22 @@ enum Answer<S: 'static> {
 }
 
 enum LateMessage<S: 'static> {
-    Progress { token: RequestToken, progress: Progress<'static>, message: Option<String> },
-    Log { token: Option<RequestToken>, level: LoggingLevel, message: LogMessage },
-    Change(OwnedServerChange),
-    ChangeHere(OwnedServerChange),
-    ChangeTo(String, OwnedServerChange),
-    ChangeToHere(String, OwnedServerChange),
+    Progress {
+        token: RequestToken,
+        progress: Progress<'static>,
+        message: Option<String>,
+    },
+    Log {
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        message: LogMessage,
+    },
+    /// A change for all clients, or for those of one principal; `is_here` as [`LateTarget::publish`] has it.
+    Change {
+        change: OwnedServerChange,
+        to: Option<String>,
+        is_here: bool,
+    },
     EndSession([u8; 16], Millis),
     Answer(RequestToken, Answer<S>),
     Update(Update<S>),
@@ -330,16 +340,7 @@ impl<S: 'static> LateSender<S> {
     /// # Errors
     /// [`LateSendError`]
     pub fn publish(&self, change: ServerChange<'_>) -> Result<(), LateSendError> {
-        self.0.send(LateMessage::Change(change.into()))
-    }
-
-    /// Announces a change that another process has published: an endpoint sends it to its own clients only, see
-    /// `Endpoint::publish_here`.
-    ///
-    /// # Errors
-    /// [`LateSendError`]
-    pub fn publish_here(&self, change: ServerChange<'_>) -> Result<(), LateSendError> {
-        self.0.send(LateMessage::ChangeHere(change.into()))
+        self.send_change(None, change, false)
     }
 
     /// Announces a change to the clients of one principal: one that no other client can see. A line has one client, which gets it.
@@ -347,15 +348,20 @@ impl<S: 'static> LateSender<S> {
     /// # Errors
     /// [`LateSendError`]
     pub fn publish_to(&self, principal: &str, change: ServerChange<'_>) -> Result<(), LateSendError> {
-        self.0.send(LateMessage::ChangeTo(principal.to_owned(), change.into()))
+        self.send_change(Some(principal), change, false)
     }
 
-    /// Announces a change for one principal that another process has published, see `Endpoint::publish_to_here`.
+    /// Announces a change that another process has published, for all clients or for those of one principal: an endpoint sends it
+    /// to its own clients only, see `Endpoint::publish_here`.
     ///
     /// # Errors
     /// [`LateSendError`]
-    pub fn publish_to_here(&self, principal: &str, change: ServerChange<'_>) -> Result<(), LateSendError> {
-        self.0.send(LateMessage::ChangeToHere(principal.to_owned(), change.into()))
+    pub fn publish_here(&self, principal: Option<&str>, change: ServerChange<'_>) -> Result<(), LateSendError> {
+        self.send_change(principal, change, true)
+    }
+
+    fn send_change(&self, to: Option<&str>, change: ServerChange<'_>, is_here: bool) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Change { change: change.into(), to: to.map(str::to_owned), is_here })
     }
 
     /// Ends a session that another process has ended, or serves alone, see
@@ -445,13 +451,12 @@ impl<S: 'static> LateReceiver<S> {
             match message {
                 LateMessage::Progress { token, mut progress, message } => {
                     progress.message = message.as_deref();
-                    target.progress(service, token, progress);
+                    let _ = target.with_request(token, |server, out| service.progress(token, progress, server, out));
                 }
                 LateMessage::Log { token, level, message } => target.log(service, state, token, level, &message),
-                LateMessage::Change(change) => target.publish(change.as_change()),
-                LateMessage::ChangeHere(change) => target.publish_here(change.as_change()),
-                LateMessage::ChangeTo(principal, change) => target.publish_to(&principal, change.as_change()),
-                LateMessage::ChangeToHere(principal, change) => target.publish_to_here(&principal, change.as_change()),
+                LateMessage::Change { change, to, is_here } => {
+                    target.publish(change.as_change(), to.as_deref(), is_here);
+                }
                 LateMessage::EndSession(session, until) => target.end_session_here(service, state, &session, until),
                 LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
                 LateMessage::Update(update) => {
@@ -476,12 +481,27 @@ impl<S: 'static> LateReceiver<S> {
             self.deferred.push((token, answer));
             return;
         }
-        let failure = match target.respond(service, state, token, LateAnswer(answer)) {
-            Ok(()) | Err(RespondError::Stale) => return,
-            Err(RespondError::WrongKind) => WRONG_KIND,
-            Err(_) => TOO_LARGE,
+        let is_suspended = |target: &mut _| {
+            LateTarget::<S>::with_request(target, token, |server, _| server.is_suspended(token)) == Some(true)
         };
-        target.fail(token, &failure);
+        let done = match answer {
+            Answer::Write(write) => target
+                .with_request(token, |server, out| write(service, state, server, out))
+                .unwrap_or(Err(RespondError::Stale)),
+            Answer::Resume(_) if !is_suspended(target) => Err(RespondError::WrongKind),
+            // Over HTTP the handler runs at once, so the state must be prepared before.
+            Answer::Resume(prepare) => {
+                if !prepared(service, state, prepare) {
+                    return fail(target, token, &UNPREPARED);
+                }
+                target.resume(service, state, token)
+            }
+        };
+        match done {
+            Ok(()) | Err(RespondError::Stale) => {}
+            Err(RespondError::WrongKind) => fail(target, token, &WRONG_KIND),
+            Err(_) => fail(target, token, &TOO_LARGE),
+        }
     }
 
     /// Waits for messages: ready if there are any, else wakes the task when one comes. It also waits when all senders are
@@ -536,9 +556,6 @@ impl<S> Drop for LateReceiver<S> {
     }
 }
 
-/// An answer on its way to its request, for [`LateTarget::respond`].
-pub struct LateAnswer<S: 'static>(Answer<S>);
-
 /// The place where late messages go: a connection over lines, or an endpoint of HTTP.
 pub trait LateTarget<S: 'static> {
     /// Returns whether a message may begin now.
@@ -547,25 +564,23 @@ pub trait LateTarget<S: 'static> {
     }
 
     /// Returns whether the answer to a request has to wait until its client has read more.
-    fn is_crowded(&mut self, token: RequestToken) -> bool;
+    fn is_crowded(&mut self, token: RequestToken) -> bool {
+        let _ = token;
+        false
+    }
 
-    /// Answers or resumes a request.
+    /// Calls `act` with the server, and with the way out to the client of a request. Returns `None` if that is gone.
+    fn with_request<R>(
+        &mut self,
+        token: RequestToken,
+        act: impl FnOnce(&mut Server<'_>, &mut dyn Out) -> R,
+    ) -> Option<R>;
+
+    /// Resumes a suspended request.
     ///
     /// # Errors
-    /// Those of [`LineServer::answer`].
-    fn respond(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        answer: LateAnswer<S>,
-    ) -> Result<(), RespondError>;
-
-    /// Answers a request with an error, if it is open.
-    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>);
-
-    /// Sends the progress of a request.
-    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>);
+    /// Those of [`LineServer::resume`].
+    fn resume(&mut self, service: &Service<'_, S>, state: &mut S, token: RequestToken) -> Result<(), RespondError>;
 
     /// Sends a log message, of a request or of none.
     fn log(
@@ -577,26 +592,17 @@ pub trait LateTarget<S: 'static> {
         message: &LogMessage,
     );
 
-    /// Announces a change.
-    fn publish(&mut self, change: ServerChange<'_>);
-
-    /// Announces a change that another process has published.
-    fn publish_here(&mut self, change: ServerChange<'_>) {
-        self.publish(change);
-    }
-
-    /// Announces a change to the clients of one principal.
-    fn publish_to(&mut self, _principal: &str, change: ServerChange<'_>) {
-        self.publish(change);
-    }
-
-    /// Announces a change to the clients of one principal that another process has published.
-    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.publish_to(principal, change);
-    }
+    /// Announces a change, to the clients of one principal with `to`. With `is_here` another process has published it: it goes to the
+    /// clients of this one only.
+    fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool);
 
     /// Ends a session that another process has ended. Without sessions there is nothing to do.
     fn end_session_here(&mut self, _: &Service<'_, S>, _: &mut S, _session: &[u8; 16], _until: Millis) {}
+}
+
+/// Answers a request with an error, if it is open.
+fn fail<S: 'static>(target: &mut impl LateTarget<S>, token: RequestToken, failure: &RpcError<'_>) {
+    let _ = target.with_request(token, |server, out| server.fail(token, failure, out));
 }
 
 /// Prepares the state for a handler that runs again. Returns whether that came to its end.
@@ -614,41 +620,13 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         !self.out().held() && self.out().room() > 0
     }
 
-    fn is_crowded(&mut self, _: RequestToken) -> bool {
-        false
-    }
-
-    fn respond(
-        &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
-        token: RequestToken,
-        answer: LateAnswer<S>,
-    ) -> Result<(), RespondError> {
-        match answer.0 {
-            Answer::Write(write) => {
-                let (server, out) = self.parts();
-                write(service, state, server, out)
-            }
-            Answer::Resume(prepare) if self.server().is_suspended(token) => {
-                if prepared(service, state, prepare) {
-                    return self.resume(token);
-                }
-                LateTarget::<S>::fail(self, token, &UNPREPARED);
-                Ok(())
-            }
-            Answer::Resume(_) => Err(RespondError::WrongKind),
-        }
-    }
-
-    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>) {
+    fn with_request<R>(&mut self, _: RequestToken, act: impl FnOnce(&mut Server<'_>, &mut dyn Out) -> R) -> Option<R> {
         let (server, out) = self.parts();
-        let _ = server.fail(token, failure, out);
+        Some(act(server, out))
     }
 
-    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>) {
-        let (server, out) = self.parts();
-        let _ = service.progress(token, progress, server, out);
+    fn resume(&mut self, _: &Service<'_, S>, _: &mut S, token: RequestToken) -> Result<(), RespondError> {
+        self.resume(token)
     }
 
     fn log(
@@ -663,7 +641,7 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         let _ = server.log_data(service.about(), token, level, message.name(), message.data(), out);
     }
 
-    fn publish(&mut self, change: ServerChange<'_>) {
+    fn publish(&mut self, change: ServerChange<'_>, _: Option<&str>, _: bool) {
         self.publish(change);
     }
 }
@@ -676,36 +654,16 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         self.with_stream_of(token, |_, out| out.room() < out.capacity() / 2) == Some(true)
     }
 
-    fn respond(
+    fn with_request<R>(
         &mut self,
-        service: &Service<'_, S>,
-        state: &mut S,
         token: RequestToken,
-        answer: LateAnswer<S>,
-    ) -> Result<(), RespondError> {
-        match answer.0 {
-            Answer::Write(write) => self
-                .with_stream_of(token, |server, out| write(service, state, server, out))
-                .unwrap_or(Err(RespondError::Stale)),
-            // The handler runs at once, so the state must be prepared before.
-            Answer::Resume(prepare) if self.is_suspended(token) => {
-                if prepared(service, state, prepare) {
-                    return self.resume(&mut App::new(service, state), token);
-                }
-                LateTarget::<S>::fail(self, token, &UNPREPARED);
-                Ok(())
-            }
-            Answer::Resume(_) => Err(RespondError::WrongKind),
-        }
+        act: impl FnOnce(&mut Server<'_>, &mut dyn Out) -> R,
+    ) -> Option<R> {
+        self.with_stream_of(token, act)
     }
 
-    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>) {
-        // The request may be over already; then there is nothing to fail.
-        let _ = self.with_stream_of(token, |server, out| server.fail(token, failure, out));
-    }
-
-    fn progress(&mut self, service: &Service<'_, S>, token: RequestToken, progress: Progress<'_>) {
-        let _ = self.with_stream_of(token, |server, out| service.progress(token, progress, server, out));
+    fn resume(&mut self, service: &Service<'_, S>, state: &mut S, token: RequestToken) -> Result<(), RespondError> {
+        self.resume(&mut App::new(service, state), token)
     }
 
     fn log(
@@ -720,20 +678,13 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         let _ = self.log_data(&app, token, level, message.name(), message.data());
     }
 
-    fn publish(&mut self, change: ServerChange<'_>) {
-        self.publish(change);
-    }
-
-    fn publish_here(&mut self, change: ServerChange<'_>) {
-        self.publish_here(change);
-    }
-
-    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.publish_to(principal, change);
-    }
-
-    fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.publish_to_here(principal, change);
+    fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool) {
+        match (to, is_here) {
+            (None, false) => self.publish(change),
+            (None, true) => self.publish_here(change),
+            (Some(principal), false) => self.publish_to(principal, change),
+            (Some(principal), true) => self.publish_to_here(principal, change),
+        }
     }
 
     fn end_session_here(&mut self, service: &Service<'_, S>, state: &mut S, session: &[u8; 16], until: Millis) {
@@ -769,12 +720,6 @@ impl<S> fmt::Debug for LateReceiver<S> {
     }
 }
 
-impl<S> fmt::Debug for LateAnswer<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LateAnswer")
-    }
-}
-
 /// Unparks a thread.
 pub(crate) struct Unpark(pub(crate) Thread);
 
@@ -789,7 +734,9 @@ mod tests {
     use super::*;
     use crate::testing::Conversation;
     use mcp_sansio::revision::Revision;
+    use mcp_sansio::server::MessageLimits;
     use mcp_sansio::service::{CustomRequest, Tool};
+    use mcp_sansio::sink::{LineSink, SliceStorage};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -820,12 +767,11 @@ mod tests {
         assert!(room.poll(&mut cx).is_ready());
     }
 
-    /// A target that writes down what it gets.
+    /// A target that writes down what it gets. It knows no request.
     #[derive(Default)]
     struct Seen {
         closed: bool,
         crowded: bool,
-        outcome: Option<RespondError>,
         said: Vec<String>,
     }
 
@@ -838,30 +784,17 @@ mod tests {
             self.crowded
         }
 
-        fn respond(
+        fn with_request<R>(
             &mut self,
-            _: &Service<'_, u32>,
-            state: &mut u32,
             _: RequestToken,
-            answer: LateAnswer<u32>,
-        ) -> Result<(), RespondError> {
-            self.said.push(match answer.0 {
-                Answer::Write(_) => "answer".into(),
-                Answer::Resume(prepare) => {
-                    prepare(state);
-                    format!("resume {state}")
-                }
-            });
-            self.outcome.map_or(Ok(()), Err)
+            act: impl FnOnce(&mut Server<'_>, &mut dyn Out) -> R,
+        ) -> Option<R> {
+            self.said.push("request".into());
+            Some(act(&mut Server::growing(MessageLimits::default()), &mut LineSink::new(Vec::new())))
         }
 
-        fn fail(&mut self, _: RequestToken, failure: &RpcError<'_>) {
-            self.said.push(format!("failed {} {}", failure.code, failure.message));
-        }
-
-        fn progress(&mut self, _: &Service<'_, u32>, _: RequestToken, progress: Progress<'_>) {
-            let Progress { done, total, message, .. } = progress;
-            self.said.push(format!("progress {done:?} {total:?} {message:?}"));
+        fn resume(&mut self, _: &Service<'_, u32>, _: &mut u32, _: RequestToken) -> Result<(), RespondError> {
+            panic!("it has none that is suspended")
         }
 
         fn log(
@@ -876,8 +809,8 @@ mod tests {
             self.said.push(format!("log {} {level:?} {name:?} {data}", token.is_some()));
         }
 
-        fn publish(&mut self, change: ServerChange<'_>) {
-            self.said.push(format!("{change:?}"));
+        fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool) {
+            self.said.push(format!("{change:?} {to:?} {is_here}"));
         }
     }
 
@@ -912,29 +845,33 @@ mod tests {
         let facts = LogMessage::from(mcp_sansio::json::Raw::constant("{\"n\":[1]}")).logger("db");
         late.log(token, LoggingLevel::Debug, facts.clone()).unwrap();
         late.announce(LoggingLevel::Debug, facts).unwrap();
-        late.publish(ServerChange::Resource("late://it")).unwrap();
+        late.publish(ServerChange::Tools).unwrap();
+        late.publish_to("ann", ServerChange::Tools).unwrap();
+        late.publish_here(None, ServerChange::Tools).unwrap();
+        late.publish_here(Some("ann"), ServerChange::Tools).unwrap();
         late.decided().unwrap();
         late.answer(token, |_, call| call.text("")).unwrap();
         late.answer(token.as_read("late://it"), |_, read| read.text("")).unwrap();
-        late.resume(token, |state| *state = 7).unwrap();
+        late.resume(token, |_| panic!("it must not run")).unwrap();
         late.fail(token, &RpcError::new(-31000, "no")).unwrap();
         assert!(!receiver.is_empty());
-        let value = |number: u32| Progress::new(number).done;
-        let progress = |done: u32, total: Option<u32>, message: Option<&str>| {
-            format!("progress {:?} {:?} {message:?}", value(done), total.map(value))
-        };
         let expected = [
-            &progress(1, Some(2), Some("half")),
-            &progress(2, None, None),
+            "request",
+            "request",
             "log true Error None \"of a request\"",
             "log false Info None \"of none\"",
             "log true Debug Some(\"db\") {\"n\":[1]}",
             "log false Debug Some(\"db\") {\"n\":[1]}",
-            &format!("{:?}", ServerChange::Resource("late://it")),
-            "answer",
-            "answer",
-            "resume 7",
-            "answer",
+            "Tools None false",
+            "Tools Some(\"ann\") false",
+            "Tools None true",
+            "Tools Some(\"ann\") true",
+            "request",
+            "request",
+            // Is it suspended? No, so it gets an error.
+            "request",
+            "request",
+            "request",
         ];
         assert_eq!(give(&mut receiver, &mut target), (false, expected.map(str::to_owned).to_vec()));
         assert!(receiver.is_empty() && receiver.take_decided() && !receiver.take_decided());
@@ -973,27 +910,36 @@ mod tests {
         target.crowded = false;
         assert_eq!(
             give(&mut receiver, &mut target),
-            (false, vec!["answer".into(), "log false Info None \"second\"".into()])
+            (false, vec!["request".into(), "log false Info None \"second\"".into()])
         );
         assert!(receiver.is_empty());
     }
 
+    /// An answer that does not fit is an error for its client. One to a request that is over is dropped.
     #[test]
     fn an_answer_that_cannot_be_given_is_an_error_for_its_client() {
-        let (late, mut receiver) = channel::<u32>();
-        let token = token();
-        for (outcome, failure) in [
-            (RespondError::Stale, None),
-            (RespondError::WrongKind, Some(&WRONG_KIND)),
-            (RespondError::FullNever, Some(&TOO_LARGE)),
-            (RespondError::FullNow, Some(&TOO_LARGE)),
-        ] {
-            let mut target = Seen { outcome: Some(outcome), ..Seen::default() };
-            late.answer(token, |_, call| call.text("")).unwrap();
-            let failure = failure.map(|failure| format!("failed {} {}", failure.code, failure.message));
-            let said: Vec<_> = [Some("answer".into()), failure].into_iter().flatten().collect();
-            assert_eq!(give(&mut receiver, &mut target), (false, said), "{outcome:?}");
+        let tools = [Tool::new("later", "Later", |tokens: &mut Tokens, call| {
+            let (token, outcome) = call.later();
+            tokens.push(token);
+            outcome
+        })];
+        let (service, mut tokens, mut space) = (Service::new("late", "1").tools(&tools), Tokens::new(), [0; 8192]);
+        let mut lines = LineServer::growing(MessageLimits::default(), LineSink::new(SliceStorage::new(&mut space)));
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        let call =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"later","_meta":{meta}}}}}"#);
+        for piece in (call + "\n").as_bytes().chunks(64) {
+            lines.space()[..piece.len()].copy_from_slice(piece);
+            lines.filled(piece.len());
+            let _ = lines.run(&service, &mut tokens);
         }
+        let (late, mut receiver) = channel::<Tokens>();
+        let token = tokens[0];
+        late.answer(token, |_, call| call.text("x".repeat(10_000))).unwrap();
+        late.answer(token, |_, _| panic!("it must not run")).unwrap();
+        receiver.give(&mut lines, &service, &mut tokens);
+        let told = String::from_utf8_lossy(lines.pending()).into_owned();
+        assert!(told.contains(TOO_LARGE.message) && told.lines().count() == 1, "{told}");
     }
 
     #[test]
@@ -1234,7 +1180,7 @@ mod tests {
     #[test]
     fn a_connection_over_lines_takes_messages_while_it_has_room() {
         for (held, room, is_open) in [(false, 0, false), (false, 1, true), (true, 0, false), (true, 1, false)] {
-            let mut lines = LineServer::growing(mcp_sansio::server::MessageLimits::default(), LimitedSink(held, room));
+            let mut lines = LineServer::growing(MessageLimits::default(), LimitedSink(held, room));
             assert_eq!(LateTarget::<u32>::is_open(&mut lines), is_open, "{held} {room}");
             let (late, mut receiver) = channel::<u32>();
             late.announce(LoggingLevel::Info, "").unwrap();

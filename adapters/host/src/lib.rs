@@ -76,7 +76,7 @@ pub use flat_schema::{FlatSchemaError, input_schema, output_schema};
 pub use handlers::Ignore;
 #[cfg(feature = "http")]
 pub use http::*;
-pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
+pub use late::{LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use line_serving::LineServing;
 pub use log_message::LogMessage;
 pub use options::{ClientOptions, IN_FLIGHT};

@@ -199,8 +199,8 @@ fn changes_of_other_processes_stay_here() {
     let mut web = Web::new(EndpointLimits::default());
     let (sender, told) = mpsc::channel();
     web.endpoint = web.endpoint.fleet(Box::leak(Box::new(Others(sender))));
-    web.late.publish_here(ServerChange::Prompts).unwrap();
-    web.late.publish_to_here("ann", ServerChange::Prompts).unwrap();
+    web.late.publish_here(None, ServerChange::Prompts).unwrap();
+    web.late.publish_here(Some("ann"), ServerChange::Prompts).unwrap();
     web.late.end_session_here(b"0123456789abcdef", u64::MAX).unwrap();
     web.late.publish(ServerChange::Tools).unwrap();
     assert!(web.give());
