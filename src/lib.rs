@@ -116,6 +116,7 @@ pub mod line_server;
 mod log;
 mod machine;
 pub mod memory;
+mod options;
 pub mod protocol;
 pub mod revision;
 pub mod rpc;

@@ -88,33 +88,17 @@ const KEYWORDS: [&str; 33] = [
 /// The bytes that a step of [`SchemaLimits::steps`] reads.
 const STEP: usize = 512;
 
-/// Limits of [`check`]. A schema may come from a server that means harm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SchemaLimits {
-    /// Most mismatches in a report, at least 1. Default: 8.
-    pub mismatches: usize,
-    /// Most steps. An application of a schema to a value takes one, and so does a comparison of two values, and one more for each
-    /// 512 bytes that both have. Default: 100,000.
-    pub steps: usize,
-    /// Deepest nesting of applications, references included. Default: 128.
-    pub depth: usize,
-}
-
-impl SchemaLimits {
-    /// The defaults of all limits.
-    pub const DEFAULT: Self = SchemaLimits { mismatches: 8, steps: 100_000, depth: 128 };
-
-    /// Sets the most mismatches in a report.
-    #[must_use]
-    pub const fn mismatches(self, most: usize) -> Self {
-        SchemaLimits { mismatches: most, ..self }
-    }
-
-    /// Sets the most steps.
-    #[must_use]
-    pub const fn steps(self, most: usize) -> Self {
-        SchemaLimits { steps: most, ..self }
+mcp_sansio::options! {
+    /// Limits of [`check`]. A schema may come from a server that means harm.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SchemaLimits {
+        /// Most mismatches in a report, at least 1. Default: 8.
+        mismatches: usize = 8,
+        /// Most steps. An application of a schema to a value takes one, and so does a comparison of two values, and one more for
+        /// each 512 bytes that both have. Default: 100,000.
+        steps: usize = 100_000,
+        /// Deepest nesting of applications, references included. Default: 128.
+        depth: usize = 128,
     }
 }
 

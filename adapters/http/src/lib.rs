@@ -60,7 +60,6 @@ pub mod endpoint;
 pub mod host;
 pub mod http1;
 mod names;
-mod options;
 mod param_headers;
 #[cfg(feature = "seal")]
 pub mod seal;

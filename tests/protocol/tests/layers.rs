@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
-            &["machine", "sink", "revision", "search", "time"],
+            &["machine", "options", "sink", "revision", "search", "time"],
             &["memory"],
             &["json"],
             &["frame"],
@@ -30,7 +30,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "adapters/http/src",
         &[
-            &["names", "options", "param_headers", "seal", "sse", "token"],
+            &["names", "param_headers", "seal", "sse", "token"],
             &["endpoint"],
             &["http1"],
             &["client", "host"],

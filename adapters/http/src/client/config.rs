@@ -2,8 +2,6 @@
 
 use mcp_sansio::server::Millis;
 
-use crate::options::options;
-
 /// A choice of transport for the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -19,7 +17,7 @@ pub enum TransportKind {
     Sse,
 }
 
-options! {
+mcp_sansio::options! {
     /// Options of the client's transport. Times are in milliseconds. The stores set the limits of messages.
     ///
     /// ```

@@ -17,7 +17,6 @@ use super::origin::{check_free_header, copied};
 use super::outgoing::{Outgoing, keep_all};
 use super::reply::{Framing, Reply, values};
 use super::url::{LONGEST, Url, UrlError, resolve};
-use crate::options::options;
 
 /// The `User-Agent` of requests without one of their own: firewalls refuse requests without it.
 const AGENT: &[u8] = concat!("User-Agent: ", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")).as_bytes();
@@ -63,7 +62,7 @@ impl fmt::Debug for FetchRequest<'_> {
     }
 }
 
-options! {
+mcp_sansio::options! {
     /// Limits of a [`Fetch`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FetchLimits {

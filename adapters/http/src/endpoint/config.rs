@@ -3,8 +3,6 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 
-use crate::options::options;
-
 /// The use of event streams for results that may also be a JSON body. A result after progress, log messages or
 /// requests to the client, and a result that was put off, always are events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +16,7 @@ pub enum StreamPolicy {
     Preferred,
 }
 
-options! {
+mcp_sansio::options! {
     /// Options of an [`Endpoint`](super::Endpoint). The defaults suit a server for the same machine.
     ///
     /// ```

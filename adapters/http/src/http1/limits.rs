@@ -2,9 +2,7 @@
 
 use mcp_sansio::server::Millis;
 
-use crate::options::options;
-
-options! {
+mcp_sansio::options! {
     /// Limits and times of a connection. The sizes of its two stores are limits too.
     ///
     /// ```

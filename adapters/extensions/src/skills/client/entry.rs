@@ -14,41 +14,18 @@ use crate::skills::uri::{SKILL_MD, SkillUri, decode, is_name};
 /// The most characters of a `description`.
 const DESCRIPTION: usize = 1024;
 
-/// The limits of a skill. Hosts must support skills up to the defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SkillLimits {
-    pub(crate) files: usize,
-    pub(crate) total_size: u64,
-    pub(crate) front_matter: usize,
-    pub(crate) dynamic: bool,
-}
-
-impl SkillLimits {
-    /// 512 files, 16 MiB in all files together, 64 KiB of front matter, dynamic skills are accepted.
-    pub const DEFAULT: Self = SkillLimits { files: 512, total_size: 16 << 20, front_matter: 64 << 10, dynamic: true };
-
-    /// Sets the most files of a skill, its `SKILL.md` included. Default: 512.
-    #[must_use]
-    pub const fn files(self, most: usize) -> Self {
-        SkillLimits { files: most, ..self }
-    }
-
-    /// Sets the most bytes of all files of a skill together. Default: 16 MiB.
-    #[must_use]
-    pub const fn total_size(self, bytes: u64) -> Self {
-        SkillLimits { total_size: bytes, ..self }
-    }
-
-    /// Sets the most bytes of the front matter in a `SKILL.md`. Default: 64 KiB.
-    #[must_use]
-    pub const fn front_matter(self, bytes: usize) -> Self {
-        SkillLimits { front_matter: bytes, ..self }
-    }
-
-    /// Sets whether skills are loaded whose files have no digests (`"resources": "dynamic"`). Default: `true`.
-    #[must_use]
-    pub const fn dynamic(self, accept: bool) -> Self {
-        SkillLimits { dynamic: accept, ..self }
+mcp_sansio::options! {
+    /// The limits of a skill. Hosts must support skills up to the defaults.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SkillLimits {
+        /// The most files of a skill, its `SKILL.md` included. Default: 512.
+        files: usize = 512,
+        /// The most bytes of all files of a skill together. Default: 16 MiB.
+        total_size: u64 = 16 << 20,
+        /// The most bytes of the front matter in a `SKILL.md`. Default: 64 KiB.
+        front_matter: usize = 64 << 10,
+        /// Skills are loaded whose files have no digests (`"resources": "dynamic"`). Default: `true`.
+        dynamic: bool = true,
     }
 }
 

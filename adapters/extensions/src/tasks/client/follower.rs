@@ -22,67 +22,35 @@ use crate::written::written;
 /// The time between two polls of a task whose server suggests none, in milliseconds.
 const UNSUGGESTED: Millis = 1_000;
 
-/// The limits of following a task. Times are in milliseconds.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct FollowLimits {
-    total_timeout: Millis,
-    shortest: Millis,
-    longest: Millis,
-    request: Millis,
-    cancel: Millis,
-    failures: u8,
-    questions: usize,
+mcp_sansio::options! {
+    /// The limits of following a task. Times are in milliseconds.
+    #[derive(Clone, Copy, Debug)]
+    #[must_use]
+    pub struct FollowLimits {
+        /// The time after which it [gives up](TaskEnd::GaveUp), counted from the first [`TaskFollower::next`]. Default: one
+        /// hour.
+        total_timeout: Millis = 3_600_000,
+        /// The time limit of one request. Default: 30 seconds.
+        request_timeout: Millis = 30_000,
+        /// The time for the end of a task after [`TaskFollower::cancel`]. Default: 10 seconds.
+        cancel_time: Millis = 10_000,
+        /// The number of requests in a row that may fail. Default: 5.
+        failures: u8 = 5,
+        /// The number of questions that one task may ask. Default: 64.
+        questions: usize = 64,
+    }
+    by hand {
+        /// The shortest time between two polls. Default: 200 milliseconds.
+        shortest: Millis = 200,
+        /// The longest time between two polls. Default: one minute.
+        longest: Millis = 60_000,
+    }
 }
 
 impl FollowLimits {
-    /// The defaults, which the methods name.
-    pub const DEFAULT: FollowLimits = FollowLimits {
-        total_timeout: 3_600_000,
-        shortest: 200,
-        longest: 60_000,
-        request: 30_000,
-        cancel: 10_000,
-        failures: 5,
-        questions: 64,
-    };
-
-    /// Sets the time after which it [gives up](TaskEnd::GaveUp), counted from the first [`TaskFollower::next`]. Default: one
-    /// hour.
-    pub const fn total_timeout(self, millis: Millis) -> Self {
-        FollowLimits { total_timeout: millis, ..self }
-    }
-
     /// Sets the shortest and the longest time between two polls: a server that suggests another one gets the nearer of them.
-    /// Default: 200 milliseconds and one minute.
     pub const fn poll_interval(self, shortest: Millis, longest: Millis) -> Self {
         FollowLimits { shortest, longest: if longest < shortest { shortest } else { longest }, ..self }
-    }
-
-    /// Sets the time limit of one request. Default: 30 seconds.
-    pub const fn request_timeout(self, millis: Millis) -> Self {
-        FollowLimits { request: millis, ..self }
-    }
-
-    /// Sets the time for the end of a task after [`TaskFollower::cancel`]. Default: 10 seconds.
-    pub const fn cancel_time(self, millis: Millis) -> Self {
-        FollowLimits { cancel: millis, ..self }
-    }
-
-    /// Sets the number of requests in a row that may fail. Default: 5.
-    pub const fn failures(self, most: u8) -> Self {
-        FollowLimits { failures: most, ..self }
-    }
-
-    /// Sets the number of questions that one task may ask. Default: 64.
-    pub const fn questions(self, most: usize) -> Self {
-        FollowLimits { questions: most, ..self }
-    }
-}
-
-impl Default for FollowLimits {
-    fn default() -> Self {
-        FollowLimits::DEFAULT
     }
 }
 
@@ -349,7 +317,7 @@ impl TaskFollower {
             return TaskStep::End;
         }
         let params = Raw::parse(&self.params).ok();
-        let time = self.limits.request.min(end - now).max(1);
+        let time = self.limits.request_timeout.min(end - now).max(1);
         TaskStep::Send(Request::raw(sent.method(), params).timeout(time).trace_context(&self.trace))
     }
 
@@ -514,7 +482,7 @@ impl TaskFollower {
             self.questions.clear();
             (self.due, self.is_new, self.failures) = (0, false, 0);
             (self.sent, self.wants_result) = (None, false);
-            let left = self.left.min(self.limits.cancel);
+            let left = self.left.min(self.limits.cancel_time);
             (self.left, self.end) = (left, self.end.map(|end| end.min(self.now.saturating_add(left))));
         }
     }
@@ -613,7 +581,7 @@ impl TaskFollower {
 
     /// Returns the time between two polls.
     fn interval(&self) -> Millis {
-        self.handle.poll_interval.unwrap_or(UNSUGGESTED).clamp(self.limits.shortest, self.limits.longest)
+        self.handle.poll_interval.unwrap_or(UNSUGGESTED).max(self.limits.shortest).min(self.limits.longest)
     }
 
     fn finish(&mut self, end: TaskEnd) {

@@ -1,6 +1,8 @@
 //! Options: each is a field, its default, and a function that sets it.
 
 /// Defines options. Those `by hand` have no function here.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! options {
     (
         $(#[$about:meta])*
@@ -38,4 +40,3 @@ macro_rules! options {
         }
     };
 }
-pub(crate) use options;
