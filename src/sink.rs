@@ -474,6 +474,29 @@ pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>)) -> Re
     writer.written
 }
 
+/// Writes JSON into memory of the allocator, as much as it takes.
+///
+/// ```
+/// use mcp_sansio::json::Object;
+/// use mcp_sansio::sink::to_vec;
+/// let json = to_vec(|out| {
+///     let mut object = Object::open(out);
+///     object.number("answer", 42_u64);
+///     object.close();
+/// })?;
+/// assert_eq!(json, br#"{"answer":42}"#);
+/// # Ok::<(), mcp_sansio::FullError>(())
+/// ```
+///
+/// # Errors
+/// The error of [`Writer::fail`].
+#[cfg(feature = "alloc")]
+pub fn to_vec(write: impl FnOnce(&mut Writer<'_>)) -> Result<alloc::vec::Vec<u8>, FullError> {
+    let mut out = LineSink::new(alloc::vec::Vec::new());
+    part(&mut out, write)?;
+    Ok(out.into_inner())
+}
+
 /// Writes one message; [`whole`] lends it to its closure.
 ///
 /// ```

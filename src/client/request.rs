@@ -9,8 +9,6 @@ use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::protocol::{LoggingLevel, Method};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_request;
-#[cfg(feature = "alloc")]
-use crate::sink::part;
 use crate::sink::{FullError, MessageHead, Out, RequestInfo, Sink, Writer, whole};
 use crate::time::Millis;
 use crate::trace_context::TraceContext;
@@ -445,8 +443,7 @@ impl Request<'_> {
     /// # Errors
     /// [`FullError::Never`] if the arguments cannot be written as JSON.
     pub fn keep(&self) -> Result<OwnedRequest, FullError> {
-        let mut out = crate::sink::LineSink::new(alloc::vec::Vec::new());
-        part(&mut out, |out| {
+        let params = crate::sink::to_vec(|out| {
             let mut object = Object::open(out);
             // The client leaves out members that the negotiated revision lacks when it sends the request.
             self.write_members(&mut object, Revision::LATEST);
@@ -455,19 +452,13 @@ impl Request<'_> {
         Ok(OwnedRequest {
             method: self.method,
             name: self.name.into(),
-            params: out.pending().into(),
+            params,
             meta: match self.trace {
-                Some(_) => Some(self.own_meta_with_trace()?),
+                Some(_) => Some(crate::sink::to_vec(|out| write_own_meta(out, self.own_meta, self.trace))?),
                 None => self.own_meta.map(|meta| meta.as_bytes().into()),
             },
             options: self.options,
         })
-    }
-
-    fn own_meta_with_trace(&self) -> Result<alloc::vec::Vec<u8>, FullError> {
-        let mut out = crate::sink::LineSink::new(alloc::vec::Vec::new());
-        part(&mut out, |out| write_own_meta(out, self.own_meta, self.trace))?;
-        Ok(out.pending().into())
     }
 }
 

@@ -3,20 +3,16 @@
 use alloc::vec::Vec;
 
 use mcp_sansio::json::{Object, Raw};
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::sink::to_vec;
 
 /// Writes an object.
 pub(crate) fn written(members: impl FnOnce(&mut Object<'_, '_>)) -> Vec<u8> {
-    let mut out = LineSink::new(Vec::new());
-    let _ = whole(&mut out, MessageHead::Notification, |out| {
+    let object = to_vec(|out| {
         let mut object = Object::open(out);
         members(&mut object);
         object.close()
     });
-    // Without the end of the line.
-    let mut object = out.into_inner();
-    object.pop();
-    object
+    object.unwrap_or_default()
 }
 
 /// Writes an object with another member `key`; a new one comes last.

@@ -24,5 +24,3 @@ mod shared;
 pub mod skills;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-#[cfg(feature = "client")]
-mod written;

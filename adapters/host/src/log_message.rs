@@ -1,7 +1,7 @@
 //! Log messages that are sent from tasks and threads.
 
-use mcp_sansio::json::{OwnedRaw, Raw, write};
-use mcp_sansio::sink::LineSink;
+use mcp_sansio::json::{OwnedRaw, Raw};
+use mcp_sansio::sink::to_vec;
 
 /// The content of a `notifications/message`: a text, or any JSON, and perhaps the part of the program that logs
 /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
@@ -50,10 +50,8 @@ impl From<Raw<'_>> for LogMessage {
 /// Makes a message with this text as its `data`, a string.
 impl From<&str> for LogMessage {
     fn from(text: &str) -> Self {
-        let mut out = LineSink::new(Vec::new());
-        // A growing sink has room for every text.
-        let _ = write::string(&mut out, text);
-        Raw::parse(out.pending()).unwrap_or(Raw::constant("\"\"")).into()
+        let json = to_vec(|out| out.string(text)).unwrap_or_default();
+        Raw::parse(&json).unwrap_or(Raw::constant("\"\"")).into()
     }
 }
 

@@ -42,10 +42,10 @@ use mcp_sansio::client::{PendingId, Request};
 use mcp_sansio::json::{JsonKind, Object, OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{code, meta};
 use mcp_sansio::server::Millis;
+use mcp_sansio::sink::to_vec;
 use mcp_sansio::time::jittered;
 
 use crate::events::ID;
-use crate::written::written;
 
 /// The number of the last occurrences whose ids are known, to drop duplicates.
 const KNOWN: usize = 256;
@@ -320,7 +320,7 @@ impl EventFollower {
         if now < self.due {
             return EventStep::Wait(self.due);
         }
-        let params = written(|out| {
+        let params = to_vec(|out| {
             let mut params = Object::open(out);
             self.write_subscription(&mut params);
             self.write_position(&mut params);

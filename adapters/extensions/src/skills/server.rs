@@ -255,11 +255,9 @@ impl ServedSkill {
         use crate::skills::client::entry::{Skill, SkillLimits};
         use crate::skills::client::error::SkillError;
         use crate::skills::client::front_matter::{FrontMatter, split};
-        use mcp_sansio::sink::{LineSink, MessageHead, whole};
 
-        let mut out = LineSink::new(alloc::vec::Vec::new());
-        whole(&mut out, MessageHead::Result, |out| self.write(out)).map_err(|_| SkillError::Member("frontmatter"))?;
-        let entry = Raw::parse(out.pending()).map_err(|_| SkillError::Member("frontmatter"))?;
+        let entry = mcp_sansio::sink::to_vec(|out| self.write(out)).map_err(|_| SkillError::Member("frontmatter"))?;
+        let entry = Raw::parse(&entry).map_err(|_| SkillError::Member("frontmatter"))?;
         let skill = Skill::of(entry, &SkillLimits::DEFAULT)?;
         let skill_md = self.files.iter().find(|file| file.is_skill_md()).ok_or(SkillError::NoSkillMd)?;
         match FrontMatter::read(split(skill_md.bytes)?.0)?.difference(skill.frontmatter()) {

@@ -1,13 +1,12 @@
 //! The last states of tasks: with them another process of the same server answers when the one that worked on a task has ended.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::protocol::code;
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::sink::to_vec;
 
 use crate::tasks::machine::{TaskId, TaskStatus, Wanted};
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED, write_response};
@@ -42,14 +41,12 @@ impl Tasks<'_> {
     #[must_use]
     pub fn last_state(&self, id: &str) -> Option<LastState> {
         let token = self.find(id)?;
-        let mut out = LineSink::new(Vec::new());
-        whole(&mut out, MessageHead::Notification, |out| {
+        let task = to_vec(|out| {
             let mut task = Object::open(out);
             self.write_detailed(token, &mut task);
             task.close()
-        })
-        .ok()?;
-        let task = String::from(core::str::from_utf8(out.pending()).ok()?.trim_end());
+        });
+        let task = String::from_utf8(task.ok()?).ok()?;
         Some(LastState { user: self.user(token).map(String::from), keep: self.ttl(token).unwrap_or(Millis::MAX), task })
     }
 }

@@ -73,14 +73,13 @@ use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RespondError, RpcError};
-use mcp_sansio::sink::{MessageHead, whole};
+use mcp_sansio::sink::{MessageHead, to_vec, whole};
 
 use crate::tasks::legacy::{self, PAGE};
 use crate::tasks::machine::TaskStatus;
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED};
 use crate::tasks::store::{self, Owner, TOO_LARGE, TaskError, TaskOptions, TaskToken, Tasks, UNKNOWN};
 use crate::tasks::waiters::WAITERS_MAX;
-use crate::written::written;
 
 /// The outcome of a request of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +282,7 @@ fn reply(
     write: &dyn Fn(&mut Object<'_, '_>),
     link: &mut ClientHandle<'_, '_>,
 ) -> Result<(), SendError> {
-    let bytes = written(|out| {
+    let bytes = to_vec(|out| {
         let mut result = Object::open(out);
         write(&mut result);
         result.close()

@@ -1,13 +1,13 @@
 //! Requests as a client of each revision writes them.
 
 use mcp_sansio::client::Arguments;
-use mcp_sansio::json::{Raw, write};
+use mcp_sansio::json::Raw;
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::{ServerCapabilities, meta};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{MessageLimits, ServerChange};
 use mcp_sansio::service::Service;
-use mcp_sansio::sink::LineSink;
+use mcp_sansio::sink::{LineSink, to_vec};
 
 use super::{Delivery, Reply, Rhythm, Session, TURNS, say};
 
@@ -59,10 +59,8 @@ pub(super) fn json(value: &dyn Arguments) -> String {
 
 /// Writes a text as a JSON string.
 pub(super) fn json_string(text: &str) -> String {
-    let mut out = LineSink::new(Vec::new());
-    // A growing sink has room for every text.
-    let _ = write::string(&mut out, text);
-    String::from_utf8_lossy(out.pending()).into_owned()
+    let json = to_vec(|out| out.string(text)).unwrap_or_default();
+    String::from_utf8_lossy(&json).into_owned()
 }
 
 /// A connection besides the conversation, which does not notice it: for the questions of the test itself about a service.

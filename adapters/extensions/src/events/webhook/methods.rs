@@ -8,6 +8,7 @@ use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
+use mcp_sansio::sink::to_vec;
 
 use crate::events::event_type::{EventType, FORBIDDEN};
 use crate::events::methods::{NO_SUBSCRIPTION, Wanted, write_cursor};
@@ -17,7 +18,6 @@ use crate::events::subscribers::TOO_MANY;
 use crate::events::webhook::signature::WebhookSecret;
 use crate::events::webhook::table::{Hook, HookState, LONGEST_BODY, Subscribe, Webhooks};
 use crate::shared::date::iso_8601;
-use crate::written::written;
 
 /// The state of a program whose events can be delivered by webhook.
 pub trait HasWebhooks: HasEvents {
@@ -225,7 +225,7 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
         return;
     }
     if let Err(refusal) = event.admit(state, &hook.subscription()) {
-        let error = written(|out| refusal.write(out)).unwrap_or_default();
+        let error = to_vec(|out| refusal.write(out)).unwrap_or_default();
         let body = [br#"{"type":"terminated","error":"#, error.as_slice(), b"}"].concat();
         let mut hook = state.webhooks_mut().hooks.remove(at);
         hook.state = HookState::Ended;
@@ -248,7 +248,7 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
             Step::Gap(cursor) => (None, cursor_of(cursor)),
             Step::Occurrence(mut found) => {
                 let cursor = cursor_of(found.cursor);
-                let body = written(|out| {
+                let body = to_vec(|out| {
                     let mut occurrence = Object::open(out);
                     found.write(event.name, &mut occurrence);
                     write_cursor(&mut occurrence, &cursor);
@@ -280,7 +280,7 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
 }
 
 fn gap(cursor: &Cursor) -> Vec<u8> {
-    let body = written(|out| {
+    let body = to_vec(|out| {
         let mut body = Object::open(out);
         body.text("type", "gap");
         write_cursor(&mut body, cursor);

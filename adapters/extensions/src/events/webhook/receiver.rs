@@ -8,10 +8,10 @@ use mcp_sansio::client::Request;
 use mcp_sansio::client::views::ViewError;
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::server::Millis;
+use mcp_sansio::sink::to_vec;
 
 use super::WebhookSecret;
 use crate::events::client::{EventError, EventFollower, FollowedEvent, Occurrence, cursor_of};
-use crate::written::written;
 
 /// The longest body of a delivery in bytes.
 pub const LONGEST_BODY: usize = 256 << 10;
@@ -156,7 +156,7 @@ impl WebhookFollower {
 
     /// Returns the request that subscribes, and subscribes again.
     pub fn subscribe(&mut self) -> Request<'_> {
-        let params = written(|out| {
+        let params = to_vec(|out| {
             let mut params = Object::open(out);
             self.follower.write_subscription(&mut params);
             self.follower.write_position(&mut params);
@@ -179,7 +179,7 @@ impl WebhookFollower {
 
     /// Returns the request that ends the subscription.
     pub fn unsubscribe(&mut self) -> Request<'_> {
-        let params = written(|out| {
+        let params = to_vec(|out| {
             let mut params = Object::open(out);
             self.follower.write_subscription(&mut params);
             let mut delivery = Object::open(params.key("delivery"));

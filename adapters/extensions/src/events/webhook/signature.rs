@@ -7,7 +7,7 @@ use core::fmt;
 
 use hmac::{Hmac, Mac};
 use mcp_sansio::json::write::{base64, decode_base64};
-use mcp_sansio::sink::{LineSink, Sink as _};
+use mcp_sansio::sink::to_vec;
 use sha2::Sha256;
 
 /// The longest secret in bytes.
@@ -99,10 +99,11 @@ impl WebhookSecret {
 }
 
 fn base64_after(prefix: &str, bytes: &[u8]) -> String {
-    let mut out = LineSink::new(alloc::vec::Vec::new());
-    // Memory grows.
-    let _ = out.put(prefix.as_bytes()).and_then(|()| base64(&mut out, bytes));
-    String::from_utf8(out.into_inner()).unwrap_or_default()
+    let text = to_vec(|out| {
+        out.put(prefix.as_bytes());
+        out.write(|out| base64(out, bytes));
+    });
+    String::from_utf8(text.unwrap_or_default()).unwrap_or_default()
 }
 
 impl fmt::Debug for WebhookSecret {

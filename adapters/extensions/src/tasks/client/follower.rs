@@ -12,12 +12,12 @@ use mcp_sansio::json::{Object, OwnedRaw, Raw, write};
 use mcp_sansio::protocol::code;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
+use mcp_sansio::sink::to_vec;
 use mcp_sansio::trace_context::TraceContext;
 
 use super::handle::TaskHandle;
 use super::task::DetailedTask;
 use crate::tasks::machine::TaskStatus;
-use crate::written::written;
 
 /// The time between two polls of a task whose server suggests none, in milliseconds.
 const UNSUGGESTED: Millis = 1_000;
@@ -323,7 +323,7 @@ impl TaskFollower {
 
     fn write_params(&mut self, sent: Sent) -> Result<(), mcp_sansio::FullError> {
         let (id, questions) = (&self.handle.id, &mut self.questions);
-        self.params = written(|out| {
+        self.params = to_vec(|out| {
             let mut params = Object::open(out);
             params.text("taskId", id);
             if sent == Sent::Update {
@@ -397,7 +397,7 @@ impl TaskFollower {
             (Some(Sent::Cancel), _) if is_over => self.taken(),
             (Some(Sent::Get | Sent::Cancel), code::INTERNAL) if self.fails() => {}
             (Some(Sent::Result), _) => {
-                let error = written(|out| {
+                let error = to_vec(|out| {
                     let mut error = Object::open(out);
                     error.key("code").write(|out| write::signed(out, code.into()));
                     error.text("message", message);
@@ -469,7 +469,7 @@ impl TaskFollower {
         let question = self.questions.iter_mut().find(|open| open.key == key && open.answer.is_none());
         let question = question.ok_or(SendError::Stale)?;
         // The methods of the extension are those of the latest revision.
-        let bytes = written(|out| answer.write(out, Revision::LATEST)).map_err(|_| SendError::FullNever)?;
+        let bytes = to_vec(|out| answer.write(out, Revision::LATEST)).map_err(|_| SendError::FullNever)?;
         question.answer = Some(bytes);
         self.due = 0;
         Ok(())

@@ -9,10 +9,9 @@ use mcp_sansio::client::views::{View, ViewError};
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::Writer;
+use mcp_sansio::sink::{Writer, to_vec};
 
 use super::task::DetailedTask;
-use crate::written::written;
 
 /// The revision of a handle that is kept, if it is not the latest.
 const LEGACY: &str = "2025-11-25";
@@ -118,7 +117,7 @@ impl fmt::Debug for TaskHandle {
 /// Writes one line of JSON.
 impl fmt::Display for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = written(|out| self.write(out)).map_err(|_| fmt::Error)?;
+        let bytes = to_vec(|out| self.write(out)).map_err(|_| fmt::Error)?;
         f.write_str(core::str::from_utf8(&bytes).map_err(|_| fmt::Error)?)
     }
 }
