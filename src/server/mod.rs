@@ -40,7 +40,7 @@ pub use peer::Peer;
 #[cfg(feature = "alloc")]
 pub use published::OwnedServerChange;
 pub use request::IncomingRequest;
-pub use seal::{AssociatedData, Seal, SealError};
+pub use seal::{AssociatedData, Seal, SealError, is_same_secret};
 #[cfg(feature = "extensions")]
 pub(crate) use server_info::DeclareExtensions;
 pub use server_info::{Caching, ServerInfo, ServerOptions, TransportChecks};

@@ -55,3 +55,11 @@ pub trait Seal {
     /// [`SealError::Broken`] if the check fails, [`SealError::Room`] if `state` is too small.
     fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError>;
 }
+
+/// Compares two secrets, such as a token with the one that a client gave, in a time that depends on their lengths alone.
+#[inline(always)]
+#[must_use]
+pub fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+    one.len() == other.len() && differences == 0
+}

@@ -14,7 +14,7 @@ use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, FutureExt};
 use mcp_sansio::json::Raw;
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::protocol::{LoggingLevel, Method};
-use mcp_sansio::server::{MessageLimits, Millis, RequestToken, Scope, ServerInfo};
+use mcp_sansio::server::{MessageLimits, Millis, RequestToken, Scope, ServerInfo, is_same_secret};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Receipt, Service};
 use mcp_sansio::sink::{GrowingStorage, LineSink};
 use mcp_sansio_bridge::{BridgeLimits, Output};
@@ -100,7 +100,7 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
     }
     let token = arguments.token.as_deref();
     let authorize = move |head: &RequestHead<'_>| match token {
-        Some(token) if !head.bearer().is_some_and(|given| is_same(given, token)) => {
+        Some(token) if !head.bearer().is_some_and(|given| is_same_secret(given.as_bytes(), token.as_bytes())) => {
             Access::Denied { status: 401, challenge: Some("Bearer") }
         }
         _ => Access::Granted { principal: None },
@@ -112,12 +112,6 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         None
     });
     server.serve(&service, &mut shared.clone()).await.map_err(fault)
-}
-
-/// Compares two secrets in a time that depends on the length alone.
-fn is_same(given: &str, secret: &str) -> bool {
-    let differing = given.bytes().zip(secret.bytes()).fold(0, |all, (one, other)| all | one ^ other);
-    given.len() == secret.len() && differing == 0
 }
 
 fn messages(limits: &BridgeLimits) -> MessageLimits {

@@ -1,5 +1,7 @@
 //! Ids of sessions and streams, and names of principals.
 
+use mcp_sansio::server::is_same_secret;
+
 /// An event stream of an [`Endpoint`](super::Endpoint). The id of a stream that ended is stale and has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -67,7 +69,7 @@ impl SessionId {
     /// Returns `true` if a client gave this id, in a time that does not depend on the first difference.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         // The number of digits is known to the compiler, which compares them at once.
-        if self.sealed.is_empty() { is_same(&self.digits, given) } else { is_same(&self.sealed, given) }
+        if self.sealed.is_empty() { is_same_secret(&self.digits, given) } else { is_same_secret(&self.sealed, given) }
     }
 
     /// Returns the slot in an id.
@@ -75,12 +77,6 @@ impl SessionId {
         let digits: &[u8; 4] = given.first_chunk().filter(|_| given.len() == SessionId::LEN)?;
         digits.iter().try_fold(0, |slot, digit| Some(slot << 4 | char::from(*digit).to_digit(16)? as u16))
     }
-}
-
-#[inline(always)]
-fn is_same(id: &[u8], given: &[u8]) -> bool {
-    let differences = id.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
-    given.len() == id.len() && differences == 0
 }
 
 impl core::fmt::Debug for SessionId {

@@ -8,7 +8,7 @@ use core::fmt;
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Raw, Text};
-use mcp_sansio::server::{Millis, RequestToken};
+use mcp_sansio::server::{Millis, RequestToken, is_same_secret};
 use sha2::{Digest, Sha256};
 
 use crate::events::source::{Cursor, EventSubscription};
@@ -422,11 +422,10 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Compares the challenge of an answer in constant time.
+/// Compares the challenge of an answer.
 fn repeats(body: Raw<'_>, nonce: &str) -> bool {
-    let Some(challenge) = body.get("challenge").and_then(|challenge| challenge.text()?.plain()) else { return false };
-    let differ = challenge.bytes().zip(nonce.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    challenge.len() == nonce.len() && differ == 0
+    let challenge = body.get("challenge").and_then(|challenge| challenge.text()?.plain());
+    challenge.is_some_and(|challenge| is_same_secret(challenge.as_bytes(), nonce.as_bytes()))
 }
 
 fn hex(bytes: &[u8]) -> String {
