@@ -107,6 +107,7 @@ mod balance;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod content;
+mod debug;
 pub mod error;
 pub mod frame;
 pub mod json;

@@ -103,11 +103,7 @@ impl<'h> RequestInfo<'h> {
     }
 }
 
-impl fmt::Debug for RequestInfo<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RequestInfo").field("id", &self.id).field("method", &self.method).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for RequestInfo<'_> { id, method });
 
 #[cfg(feature = "defmt")]
 impl defmt::Format for RequestInfo<'_> {

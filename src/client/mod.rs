@@ -453,11 +453,7 @@ impl<'m> Client<'m> {
     }
 }
 
-impl core::fmt::Debug for Client<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Client").field("revision", &self.revision).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for Client<'_> { revision });
 
 impl<'m> Client<'m> {
     /// Returns the negotiated revision; `None` if the connection is not open.

@@ -49,11 +49,7 @@ impl Stage {
     }
 }
 
-impl core::fmt::Debug for Object<'_, '_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Object").finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for Object<'_, '_> {});
 
 impl<'o, 'w> Object<'o, 'w> {
     /// Begins an object.

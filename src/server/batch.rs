@@ -188,11 +188,7 @@ impl Out for BatchOut<'_> {
     }
 }
 
-impl core::fmt::Debug for BatchOut<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("BatchOut").field("open", &self.open).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for BatchOut<'_> { open });
 
 #[cfg(test)]
 mod tests {

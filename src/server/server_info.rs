@@ -450,11 +450,7 @@ impl<'c> ServerOptions<'c> {
     }
 }
 
-impl core::fmt::Debug for ServerOptions<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ServerOptions").field("about", self.about).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for ServerOptions<'_> { about });
 
 /// Checks of a transport that repeats parts of a request outside of it, as the [headers of
 /// HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http) do. The server

@@ -269,8 +269,4 @@ impl<'o> MessageSource<'o> {
     }
 }
 
-impl core::fmt::Debug for MessageSource<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("MessageSource").field("principal", &self.principal).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for MessageSource<'_> { principal });

@@ -152,11 +152,7 @@ impl<S> Extension<S> {
     }
 }
 
-impl<S> core::fmt::Debug for Extension<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Extension").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl<S> for Extension<S> { id });
 
 /// The clients to which a method is served.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -232,11 +228,7 @@ impl<S> ExtensionMethod<S> {
     }
 }
 
-impl<S> core::fmt::Debug for ExtensionMethod<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ExtensionMethod").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl<S> for ExtensionMethod<S> { name });
 
 /// The function that writes the members of the params of a notification.
 type WriteNews<S> = fn(&S, &str, &mut Object<'_, '_>);
@@ -277,11 +269,7 @@ impl<S> Topic<S> {
     }
 }
 
-impl<S> core::fmt::Debug for Topic<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Topic").field("member", &self.member).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl<S> for Topic<S> { member });
 
 impl<S, const N: usize> DeclareExtensions for [Extension<S>; N] {
     fn write_settings(&self, extensions: &mut Object<'_, '_>) {

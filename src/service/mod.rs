@@ -456,11 +456,7 @@ const fn or<S>(before: Option<&'static Route<S>>, route: &'static Route<S>) -> O
     if before.is_some() { before } else { Some(route) }
 }
 
-impl<S> core::fmt::Debug for Service<'_, S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Service").field("about", &self.about).finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl<S> for Service<'_, S> { about });
 
 /// Threads share services, and servers move between threads.
 #[cfg(test)]

@@ -4,8 +4,6 @@
 //! A client writes a [`Proof`] for each HTTP request. A resource server checks it with [`ProofCheck`], and remembers it in
 //! a [`ReplayTable`] so that it is not accepted twice.
 
-use core::fmt;
-
 use mcp_sansio::json::write::{base64url, unsigned};
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::memory::Slots;
@@ -94,12 +92,8 @@ impl<'p> Proof<'p> {
     }
 }
 
-impl fmt::Debug for Proof<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token must not be in logs.
-        f.debug_struct("Proof").field("method", &self.method).field("url", &self.url).finish_non_exhaustive()
-    }
-}
+// The token must not be in logs.
+mcp_sansio::debug_fields!(impl for Proof<'_> { method, url });
 
 /// Returns a URL without its query and fragment.
 fn bare(url: &str) -> &str {
@@ -250,11 +244,7 @@ impl<'c> ProofCheck<'c> {
     }
 }
 
-impl fmt::Debug for ProofCheck<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProofCheck").field("method", &self.method).field("url", &self.url).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for ProofCheck<'_> { method, url });
 
 /// Returns whether a URL is `own`, both without query and fragment: the same origin, and the same path.
 fn is_same_url(url: &str, own: &str) -> bool {

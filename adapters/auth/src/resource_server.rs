@@ -126,12 +126,8 @@ impl<'h> PresentedToken<'h> {
     }
 }
 
-impl fmt::Debug for PresentedToken<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The token must not be in logs.
-        f.debug_struct("PresentedToken").field("scheme", &self.scheme).finish_non_exhaustive()
-    }
-}
+// The token must not be in logs.
+mcp_sansio::debug_fields!(impl for PresentedToken<'_> { scheme });
 
 mcp_sansio::error_enum! {
     /// The reason why a request is refused.
@@ -453,11 +449,7 @@ impl<'c> ResourceServer<'c> {
     }
 }
 
-impl fmt::Debug for ResourceServer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceServer").field("resource", &self.resource).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for ResourceServer<'_> { resource });
 
 /// Writes the body of a request to an introspection endpoint
 /// ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662#section-2.1)), `application/x-www-form-urlencoded`. The server must

@@ -92,11 +92,7 @@ pub enum Output {
     },
 }
 
-impl core::fmt::Debug for Output {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Output").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Output {});
 
 /// A question to a host up to 2025-11-25.
 pub(crate) struct Asked {
@@ -824,11 +820,7 @@ impl Bridge {
     }
 }
 
-impl core::fmt::Debug for Bridge {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Bridge").field("requests", &self.requests).field("behind", &self.behind).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Bridge { requests, behind });
 
 /// Subscribes to all that the server offers.
 fn listen(link: &mut ClientHandle<'_, '_>, uris: &[&str]) -> Option<PendingId> {

@@ -47,11 +47,7 @@ impl Work {
     }
 }
 
-impl core::fmt::Debug for Work {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Work").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Work {});
 
 /// One server behind the hub.
 struct HubServer {

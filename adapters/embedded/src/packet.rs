@@ -9,7 +9,6 @@
 //! | [`PacketReader`] | [`new`](PacketReader::new) | `new_async` |
 //! | [`PacketWriter`] | [`new`](PacketWriter::new) | `new_async` |
 
-use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Range;
 
@@ -103,11 +102,7 @@ where
     }
 }
 
-impl<F, E> fmt::Debug for PacketReader<'_, F, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PacketReader").field("unread", &self.unread).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<F, E> for PacketReader<'_, F, E> { unread });
 
 /// Writes a stream of bytes as packets. `flush` sends an empty packet if the last packet was full: for a host a
 /// transfer is complete only when a packet is short. Otherwise answers of 64, 128, 192, … bytes would stay in the
@@ -203,8 +198,4 @@ where
     }
 }
 
-impl<F, E> fmt::Debug for PacketWriter<F, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PacketWriter").field("max", &self.max).field("full", &self.full).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<F, E> for PacketWriter<F, E> { max, full });

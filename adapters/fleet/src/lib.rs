@@ -162,11 +162,7 @@ impl Fleet for Link {
     }
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Link {});
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

@@ -1,6 +1,5 @@
 //! The last states of tasks.
 
-use std::fmt;
 use std::sync::Arc;
 
 use mcp_sansio::server::RpcError;
@@ -84,8 +83,4 @@ impl<S: 'static> LastStates for FleetTasks<S> {
     }
 }
 
-impl<S> fmt::Debug for FleetTasks<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FleetTasks").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for FleetTasks<S> {});

@@ -1,7 +1,6 @@
 //! Answers, progress and changes from outside of the handlers: one channel for all adapters.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -708,17 +707,9 @@ impl<S> Clone for LateSender<S> {
     }
 }
 
-impl<S> fmt::Debug for LateSender<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LateSender")
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for LateSender<S> {});
 
-impl<S> fmt::Debug for LateReceiver<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LateReceiver")
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for LateReceiver<S> {});
 
 /// Unparks a thread.
 pub(crate) struct Unpark(pub(crate) Thread);

@@ -200,11 +200,7 @@ enum Why {
     Lost(TransportError),
 }
 
-impl<W> std::fmt::Debug for Journal<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<W> for Journal<W> {});
 
 impl<S, W: Write + Send> Layer<S> for Journal<W> {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {

@@ -1,6 +1,5 @@
 //! A server on lines: what every driver decides about it, without its reader and writer.
 
-use std::fmt;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
@@ -127,15 +126,7 @@ impl<S> Default for LineServing<S> {
     }
 }
 
-impl<S> fmt::Debug for LineServing<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineServing")
-            .field("limits", &self.limits)
-            .field("backlog", &self.backlog)
-            .field("grace", &self.grace)
-            .finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for LineServing<S> { limits, backlog, grace });
 
 /// Makes the `Serve` of a driver: its struct with the documentation that is given, and all methods but those that serve.
 ///

@@ -282,11 +282,7 @@ impl ClientHandler for OutcomeHandler<'_> {
     }
 }
 
-impl fmt::Debug for OutcomeHandler<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutcomeHandler").field("happened", &self.happened).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for OutcomeHandler<'_> { happened });
 
 #[cfg(test)]
 mod tests {

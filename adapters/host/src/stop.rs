@@ -1,6 +1,5 @@
 //! The end of a server, asked for from any task or thread.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
@@ -48,11 +47,7 @@ impl Stopper {
     }
 }
 
-impl fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stopper")
-    }
-}
+mcp_sansio::debug_fields!(impl for Stopper {});
 
 #[cfg(test)]
 mod tests {

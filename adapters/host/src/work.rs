@@ -473,11 +473,7 @@ impl<S> fmt::Debug for Work<S> {
     }
 }
 
-impl<S, T> fmt::Debug for NewWork<'_, S, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NewWork")
-    }
-}
+mcp_sansio::debug_fields!(impl<S, T> for NewWork<'_, S, T> {});
 
 impl<S> fmt::Debug for Job<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

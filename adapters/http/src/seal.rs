@@ -118,12 +118,8 @@ impl Seal for HmacSeal {
     }
 }
 
-impl core::fmt::Debug for HmacSeal {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        // The key must not be in logs.
-        f.debug_struct("HmacSeal").field("lifetime", &self.lifetime).finish_non_exhaustive()
-    }
-}
+// The key must not be in logs.
+mcp_sansio::debug_fields!(impl for HmacSeal { lifetime });
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Sockets, with or without TLS, and streams of bytes in their place.
 
-use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -171,11 +170,7 @@ impl ByteStream {
     }
 }
 
-impl fmt::Debug for ByteStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByteStream").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for ByteStream {});
 
 #[cfg(all(test, feature = "client"))]
 mod tests {

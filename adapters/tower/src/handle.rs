@@ -1,6 +1,5 @@
 //! Work on a mount from outside, and its end.
 
-use std::fmt;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -90,8 +89,4 @@ impl<S> Clone for Handle<S> {
     }
 }
 
-impl<S> fmt::Debug for Handle<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handle")
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for Handle<S> {});

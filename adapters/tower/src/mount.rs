@@ -1,7 +1,6 @@
 //! The service: a request becomes a response.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -251,8 +250,4 @@ impl<S> Clone for Mcp<S> {
     }
 }
 
-impl<S> fmt::Debug for Mcp<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mcp").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for Mcp<S> { prefix });

@@ -1,6 +1,5 @@
 //! Options of a mount, and the timer that its caller gives.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -249,12 +248,4 @@ impl<S> MountOptions<S> {
     }
 }
 
-impl<S> fmt::Debug for MountOptions<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MountOptions")
-            .field("config", &self.config)
-            .field("input_total", &self.input_total)
-            .field("output_total", &self.output_total)
-            .finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for MountOptions<S> { config, input_total, output_total });

@@ -27,11 +27,7 @@ pub struct ObjectWriter<'o> {
     before: &'static [u8],
 }
 
-impl core::fmt::Debug for ObjectWriter<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ObjectWriter").finish_non_exhaustive()
-    }
-}
+crate::debug_fields!(impl for ObjectWriter<'_> {});
 
 impl<'o> ObjectWriter<'o> {
     /// Begins an object.

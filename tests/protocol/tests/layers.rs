@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
-            &["machine", "options", "sink", "revision", "search", "time"],
+            &["debug", "machine", "options", "sink", "revision", "search", "time"],
             &["memory"],
             &["json"],
             &["frame"],

@@ -41,11 +41,7 @@ impl<'e> Environment<'e> {
     }
 }
 
-impl fmt::Debug for Environment<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Environment").field("now", &self.now).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Environment<'_> { now });
 
 /// An answer 401 or 403 of the server.
 #[derive(Clone, Copy, Debug)]
@@ -219,11 +215,7 @@ impl<'r> Response<'r> {
     }
 }
 
-impl fmt::Debug for Response<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Response<'_> { status });
 
 /// The credentials of one request, see [`Authorization::credentials`](crate::Authorization::credentials). [`Debug`](fmt::Debug) does not show them.
 #[derive(Clone, PartialEq, Eq)]
@@ -237,8 +229,4 @@ pub struct Credentials {
     pub dpop: Option<String>,
 }
 
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("generation", &self.generation).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Credentials { generation });

@@ -1,7 +1,5 @@
 //! Nonces of proofs.
 
-use core::fmt;
-
 use hmac::{Hmac, Mac};
 use mcp_sansio::json::write::base64url;
 use sha2::Sha256;
@@ -61,9 +59,5 @@ impl Nonces {
     }
 }
 
-impl fmt::Debug for Nonces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key must not be in logs.
-        f.debug_struct("Nonces").field("period", &self.period).finish_non_exhaustive()
-    }
-}
+// The key must not be in logs.
+mcp_sansio::debug_fields!(impl for Nonces { period });

@@ -96,12 +96,8 @@ impl<'k> Es256Key<'k> {
     }
 }
 
-impl fmt::Debug for Es256Key<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key must not be in logs.
-        f.debug_struct("Es256Key").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+// The key must not be in logs.
+mcp_sansio::debug_fields!(impl for Es256Key<'_> { id });
 
 impl Signer for Es256Key<'_> {
     fn algorithm(&self) -> &str {

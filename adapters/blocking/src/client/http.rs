@@ -1,6 +1,5 @@
 //! A server over HTTP.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -482,11 +481,7 @@ impl<'m> Transport<'m> for Http<'m> {
     }
 }
 
-impl fmt::Debug for Http<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("session", &self.session).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Http<'_> { session });
 
 #[cfg(all(test, feature = "tls", target_os = "linux"))]
 mod tests {

@@ -158,8 +158,4 @@ impl<S> EventType<S> {
     }
 }
 
-impl<S> core::fmt::Debug for EventType<S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("EventType").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for EventType<S> { name });

@@ -129,8 +129,4 @@ impl<'o> Occurrences<'o> {
     }
 }
 
-impl core::fmt::Debug for Occurrences<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Occurrences").field("from", &self.from).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Occurrences<'_> { from });

@@ -156,11 +156,7 @@ impl AuthorizationOptions {
     }
 }
 
-impl fmt::Debug for AuthorizationOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthorizationOptions").field("config", &self.config).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for AuthorizationOptions { config });
 
 /// The authorization of a client for one server. Clones are handles to the same one.
 #[derive(Clone)]

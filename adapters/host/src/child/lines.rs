@@ -1,7 +1,5 @@
 //! A client on lines: what every transport over a pipe or a stream of bytes decides, without its input and output.
 
-use std::fmt;
-
 use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::memory::Store;
@@ -184,12 +182,9 @@ impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T
     }
 }
 
-/// Leaves the messages out.
-impl<T> fmt::Debug for LineSession<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineSession").field("owed", &self.owed).field("broke", &self.broke).finish_non_exhaustive()
-    }
-}
+// Leaves the messages out.
+// Leaves the messages out.
+mcp_sansio::debug_fields!(impl<T> for LineSession<'_, T> { owed, broke });
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! A client of a child process: what is decided about the process, without pipes and signals.
 
-use std::fmt;
 use std::io;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -157,11 +156,7 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> TransportState<'m, T> for 
     }
 }
 
-impl<L, T> fmt::Debug for ChildSession<'_, L, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChildSession").field("program", &self.program).field("gone", &self.gone).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<L, T> for ChildSession<'_, L, T> { program, gone });
 
 /// The steps to stop a process, and its end.
 #[derive(Clone, Copy, Debug)]

@@ -137,11 +137,7 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
     }
 }
 
-impl<L> fmt::Debug for StderrLog<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StderrLog").field("to", &self.to).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<L> for StderrLog<L> { to });
 
 #[cfg(test)]
 mod tests {

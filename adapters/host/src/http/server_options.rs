@@ -1,7 +1,5 @@
 //! Options of HTTP servers.
 
-use std::fmt;
-
 use mcp_sansio::server::{MessageLimits, Seal, Server};
 use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits, SessionSeal};
 use mcp_sansio_http::host::HostLimits;
@@ -149,14 +147,7 @@ impl Default for HttpServerOptions {
     }
 }
 
-impl fmt::Debug for HttpServerOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpServerOptions")
-            .field("config", &self.config)
-            .field("connections", &self.connections)
-            .finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for HttpServerOptions { config, connections });
 
 /// The descriptors that a server's connections leave free: all from a certain number on. The system gives the lowest
 /// free number, so the number of a new socket shows how many are in use.

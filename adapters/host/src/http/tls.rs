@@ -160,11 +160,7 @@ impl<S: Read + Write> Write for TlsStream<S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for TlsStream<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsStream").field("socket", &self.socket).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S: fmt::Debug> for TlsStream<S> { socket });
 
 #[cfg(test)]
 mod tests {

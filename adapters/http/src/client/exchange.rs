@@ -1,7 +1,5 @@
 //! One connection and the exchange on it: its states and their transitions.
 
-use core::fmt;
-
 use crate::sse::{SseDecoder, SseItem};
 use mcp_sansio::machine;
 use mcp_sansio::memory::Store;
@@ -234,12 +232,9 @@ pub struct ExchangeSlot<'m> {
 #[cfg(feature = "alloc")]
 pub(crate) const MOST: usize = 16 << 20;
 
-/// Leaves the bytes out: headers may be secret.
-impl fmt::Debug for ExchangeSlot<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExchangeSlot").field("state", &self.state).finish_non_exhaustive()
-    }
-}
+// Leaves the bytes out: headers may be secret.
+// Leaves the bytes out: headers may be secret.
+mcp_sansio::debug_fields!(impl for ExchangeSlot<'_> { state });
 
 impl<'m> ExchangeSlot<'m> {
     /// Makes a slot over lent storage: `input` takes at least a response's head, `message` the largest message

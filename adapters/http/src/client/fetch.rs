@@ -118,12 +118,9 @@ impl<'f> FetchResponse<'f> {
     }
 }
 
-/// Leaves headers and body out, which may be secret.
-impl fmt::Debug for FetchResponse<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchResponse").field("status", &self.status).finish_non_exhaustive()
-    }
-}
+// Leaves headers and body out, which may be secret.
+// Leaves headers and body out, which may be secret.
+mcp_sansio::debug_fields!(impl for FetchResponse<'_> { status });
 
 /// The state of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -132,11 +132,7 @@ impl HeaderWriter<'_> {
     }
 }
 
-impl core::fmt::Debug for HeaderWriter<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("HeaderWriter").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for HeaderWriter<'_> {});
 
 /// The last failure, for messages to people.
 #[derive(Clone, Copy, Debug)]

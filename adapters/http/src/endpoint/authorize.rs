@@ -118,11 +118,7 @@ impl MessageAccess<'_> {
     }
 }
 
-impl fmt::Debug for MessageAccess<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageAccess").field("method", &self.method).field("name", &self.name).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for MessageAccess<'_> { method, name });
 
 impl Admission {
     /// Adds the headers of the grant.

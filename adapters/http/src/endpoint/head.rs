@@ -260,11 +260,7 @@ impl<'h> RequestHead<'h> {
     }
 }
 
-impl core::fmt::Debug for RequestHead<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("RequestHead").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for RequestHead<'_> { method, path });
 
 /// The body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

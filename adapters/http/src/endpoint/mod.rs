@@ -169,11 +169,7 @@ impl<'a, S> App<'a, S> {
     }
 }
 
-impl<S> core::fmt::Debug for App<'_, S> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("App").field("service", self.service).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<S> for App<'_, S> { service });
 
 /// The server's HTTP transport. It has at most as many requests in flight as its server has slots.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::fmt;
 
 use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
@@ -87,14 +86,7 @@ impl<'m> SessionSeal<'m> {
     }
 }
 
-impl fmt::Debug for SessionSeal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionSeal")
-            .field("lifetime", &self.lifetime)
-            .field("ended", &self.ended)
-            .finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for SessionSeal<'_> { lifetime, ended });
 
 /// A session with a sealed id.
 #[derive(Clone, Copy)]
@@ -345,12 +337,9 @@ impl Sessions<'_> {
     }
 }
 
-/// Leaves out the ids: they are keys to their sessions.
-impl fmt::Debug for SealedSessions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SealedSessions").field("with", &self.with).finish_non_exhaustive()
-    }
-}
+// Leaves out the ids: they are keys to their sessions.
+// Leaves out the ids: they are keys to their sessions.
+mcp_sansio::debug_fields!(impl for SealedSessions<'_> { with });
 
 /// The time is 0 for the seal: the end is in the state.
 fn bound<'b>(nonce: &'b Nonce, principal: Option<&'b str>) -> AssociatedData<'b> {

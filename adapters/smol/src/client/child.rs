@@ -1,7 +1,6 @@
 //! A server as a child process: lines over its stdin and stdout
 //! ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio)).
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -222,11 +221,7 @@ fn stop(mut process: ChildProcess, mut reader: Option<OutputPipe>, mut log: Log)
     Some(blocking::unblock(move || futures_lite::future::block_on(end)))
 }
 
-impl fmt::Debug for Child {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child").field("session", &self.session).field("id", &self.id).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Child { session, id });
 
 /// The process: its status, its stderr, and the steps to stop it.
 struct ChildProcess {

@@ -1,6 +1,5 @@
 //! The future that does the input and output of a client.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -94,8 +93,4 @@ impl Drop for Driver {
     }
 }
 
-impl fmt::Debug for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("closing", &self.closing).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Driver { closing });

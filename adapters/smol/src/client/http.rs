@@ -1,6 +1,5 @@
 //! A server over HTTP.
 
-use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -344,11 +343,7 @@ impl Transport for Http {
     }
 }
 
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("session", &self.session).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Http { session });
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Lines over a reader and a writer.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -176,11 +175,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for St
     }
 }
 
-impl<R, W> fmt::Debug for StreamTransport<R, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamTransport").field("lines", &self.lines).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<R, W> for StreamTransport<R, W> { lines });
 
 #[cfg(test)]
 mod tests {

@@ -141,7 +141,6 @@ pub use {
     mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},
 };
 
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -475,8 +474,4 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Client {});

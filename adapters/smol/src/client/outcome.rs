@@ -1,6 +1,5 @@
 //! The future of a request, and the stream of a list's pages.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -47,11 +46,7 @@ impl Drop for PendingResponse {
     }
 }
 
-impl fmt::Debug for PendingResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingResponse").finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for PendingResponse {});
 
 /// The pages of a list, see [`Client::pages`]: a stream of results. It ends with a page without `nextCursor`, before
 /// a page that came before, with the first error, or at a [limit](Pages::limits).

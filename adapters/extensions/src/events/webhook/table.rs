@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Raw, Text};
@@ -416,11 +415,7 @@ impl Webhooks {
     }
 }
 
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Webhooks { limits });
 
 /// Compares the challenge of an answer.
 fn repeats(body: Raw<'_>, nonce: &str) -> bool {

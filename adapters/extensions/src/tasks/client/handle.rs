@@ -104,15 +104,9 @@ impl TaskHandle {
     }
 }
 
-/// Writes the handle without the id, which may be a secret.
-impl fmt::Debug for TaskHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskHandle")
-            .field("ttl", &self.ttl)
-            .field("poll_interval", &self.poll_interval)
-            .finish_non_exhaustive()
-    }
-}
+// Writes the handle without the id, which may be a secret.
+// Writes the handle without the id, which may be a secret.
+mcp_sansio::debug_fields!(impl for TaskHandle { ttl, poll_interval });
 
 /// Writes one line of JSON.
 impl fmt::Display for TaskHandle {

@@ -24,11 +24,7 @@ pub struct Fetcher {
 /// Decides whether to connect to an address.
 pub(crate) type Allows = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-impl fmt::Debug for Fetcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetcher").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for Fetcher { limits });
 
 /// A response that owns its bytes.
 #[derive(Clone)]
@@ -70,12 +66,9 @@ impl FetchedResponse {
     }
 }
 
-/// Leaves headers and body out, which may be secret.
-impl fmt::Debug for FetchedResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchedResponse").field("status", &self.status).finish_non_exhaustive()
-    }
-}
+// Leaves headers and body out, which may be secret.
+// Leaves headers and body out, which may be secret.
+mcp_sansio::debug_fields!(impl for FetchedResponse { status });
 
 /// The reason why there is no response.
 #[derive(Debug)]

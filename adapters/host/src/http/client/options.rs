@@ -1,6 +1,5 @@
 //! Options of clients over HTTP, and the addresses of a server.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -75,15 +74,9 @@ impl Default for HttpOptions {
     }
 }
 
-/// Writes the options without the headers, which may be secret.
-impl fmt::Debug for HttpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpOptions")
-            .field("options", &self.options)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+// Writes the options without the headers, which may be secret.
+// Writes the options without the headers, which may be secret.
+mcp_sansio::debug_fields!(impl for HttpOptions { options, config });
 
 /// The place of a server.
 #[derive(Clone, Debug)]

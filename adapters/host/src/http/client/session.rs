@@ -1,6 +1,5 @@
 //! A client over HTTP: what is decided about it, without sockets.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -171,11 +170,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> TransportState<'m, 
     }
 }
 
-impl<A, T> fmt::Debug for HttpSession<'_, A, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSession").field("place", &self.place).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl<A, T> for HttpSession<'_, A, T> { place });
 
 /// Sets a header of all later requests.
 fn set_header(remote: &mut HttpTransport<'_>, name: &str, value: &str) -> Result<(), ClientError> {
