@@ -361,6 +361,13 @@ impl Server<'_> {
         self.slot(token).is_some_and(RequestSlot::is_open)
     }
 
+    /// Returns the `id` that the client gave a request in flight. A notification that belongs to it names it, as
+    /// `io.modelcontextprotocol/subscriptionId`: a program that passes such notifications on writes it.
+    #[must_use]
+    pub fn wire_id(&self, token: RequestToken) -> Option<Raw<'_>> {
+        Raw::parse(self.slot(token)?.id.as_bytes()).ok()
+    }
+
     pub(crate) fn slot(&self, token: RequestToken) -> Option<&RequestSlot> {
         self.slots.get(usize::from(token.slot())).filter(|slot| slot.token == Some(token))
     }

@@ -10,14 +10,14 @@ use mcp_sansio::client::{
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
-use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap, meta};
 use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, ServerChange};
 
 use crate::Bridge;
 use crate::bridge::{Asked, End, NOT_ASKED, Output, key, own};
 use crate::hello::Hello;
 use crate::requests::{HostRequest, Question, RequestState};
-use crate::write::written;
+use crate::write::{replaced, written};
 
 impl Bridge {
     /// Takes an event of the client behind. Its program gives it all of them.
@@ -83,8 +83,24 @@ impl Bridge {
             }
             ClientEvent::Notification { method, params } => {
                 let (method, params) = (method.to_string(), params.map(own));
-                self.about(self.newest(), move |server, out| {
-                    let _ = server.notify(&method, params.as_ref().map(OwnedRaw::raw), out);
+                // That of a stream names its request, whose id is another one at the host.
+                let own = params.as_ref().and_then(|params| params.raw().get("_meta"));
+                let stream = own.and_then(|own| own.get(meta::SUBSCRIPTION_ID)?.u64());
+                let wire_id = |request: &HostRequest| link.client.wire_id(request.back()?);
+                let front = match stream {
+                    Some(_) => self.requests.iter().find(|request| wire_id(request) == stream).map(|found| found.front),
+                    None => self.newest(),
+                };
+                if stream.is_some() && front.is_none() {
+                    // The host has cancelled it.
+                    return;
+                }
+                self.about(front, move |server, out| {
+                    let params = params.as_ref().map(OwnedRaw::raw);
+                    let id = front.filter(|_| stream.is_some()).and_then(|front| server.wire_id(front));
+                    let renamed = params.zip(id).map(|(params, id)| renamed(params, id));
+                    let params = renamed.as_deref().and_then(|renamed| Raw::parse(renamed).ok()).or(params);
+                    let _ = server.notify(&method, params, out);
                 });
             }
             // The client has opened its listen anew: changes may have been missed.
@@ -271,4 +287,11 @@ impl Bridge {
             self.respond(front, result);
         }
     }
+}
+
+/// Returns the params of a notification with another id of its request.
+fn renamed(params: Raw<'_>, id: Raw<'_>) -> Vec<u8> {
+    let own = params.get("_meta").unwrap_or(Raw::constant("{}"));
+    let own = replaced(own, meta::SUBSCRIPTION_ID, |own| own.raw(meta::SUBSCRIPTION_ID, id));
+    replaced(params, "_meta", |params| params.raw_if("_meta", Raw::parse(&own).ok()))
 }

@@ -7,3 +7,4 @@ mod limits;
 mod losses;
 mod questions;
 mod rig;
+mod streams;
