@@ -232,6 +232,40 @@ fn a_small_output_gets_them_one_after_the_other() {
     );
 }
 
+/// A turn ends also where nothing can be sent: the output is full, or the clock of the server is behind that of the loop.
+#[test]
+fn a_turn_ends() {
+    let mut desk = Desk::new(9, 2, 2);
+    desk.stream(5, json!({ "name": "bell.rung" }));
+    desk.stream(6, json!({ "name": "bell.rung" }));
+    desk.turn();
+    (1..4).for_each(|door| desk.ring(door));
+    let (mut bytes, mut turns) = (vec![0; 500], Vec::new());
+    let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+    let Desk { server, door, .. } = &mut desk;
+    let mut turn_at = |now, out: &mut LineSink<SliceStorage<'_>>| {
+        let mut answers = 0;
+        turn(door, now, |door, token| {
+            answers += 1;
+            assert!(answers < 99, "the turn does not end");
+            SERVICE.answer(door, token.as_custom(), server, out, deliver).map(drop)
+        });
+        answers
+    };
+    while turns.len() < 9 {
+        let answers = turn_at(1, &mut out);
+        turns.push((answers, read(out.pending()).len()));
+        out = LineSink::new(SliceStorage::new(&mut bytes));
+        if answers == 0 {
+            break;
+        }
+    }
+    assert_eq!(turns.iter().map(|(_, sent)| sent).sum::<usize>(), 6, "{turns:?}");
+    // The server has not heard of this time.
+    assert_eq!(turn_at(30_001, &mut out), 2);
+    assert!(short(&read(out.pending())).iter().all(|line| line.starts_with("heartbeat 77.3")), "{out:?}");
+}
+
 // spec: E031
 #[test]
 fn who_may_not_hear_it_any_more_is_told() {

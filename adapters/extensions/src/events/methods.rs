@@ -301,7 +301,7 @@ pub fn turn<S: HasEvents>(
     mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
 ) -> Option<Millis> {
     let lapse = if S::LEASES { end_lapsed(state, now) } else { None };
-    while let Some(token) = state.events_mut().streams.next(now) {
+    while let Some(token) = state.events_mut().next_stream(now) {
         // The request is over.
         if answer(state, token) == Err(RespondError::Stale) {
             end_stream(state, token);
@@ -354,7 +354,8 @@ fn tell<S: HasEvents>(
     stream: &mut StreamSlot,
     request: &mut CustomRequest<'_>,
 ) -> Result<(), FullError> {
-    let (events, now) = (state.events(), request.now());
+    let events = state.events();
+    let now = request.now().max(events.now);
     let beat = now.saturating_add(events.heartbeat());
     if stream.beat == 0 {
         // `notifications/events/active` was the first sign of life.

@@ -109,6 +109,8 @@ pub struct Events<'m> {
     epoch: u64,
     poll_interval: Millis,
     heartbeat: Millis,
+    /// The time of the last turn: the clock of a server may be behind it.
+    pub(crate) now: Millis,
     pub(crate) lease: Millis,
     pub(crate) streams: Streams<'m>,
     pub(crate) leases: Subscribers<'m, LeaseSlot>,
@@ -129,6 +131,7 @@ impl<'m> Events<'m> {
             epoch: 0,
             poll_interval: 5_000,
             heartbeat: 20_000,
+            now: 0,
             lease: 20_000,
             streams: Streams::none(),
             leases: Subscribers::none(),
@@ -197,6 +200,7 @@ impl<'m> Events<'m> {
     /// Returns a stream that has something to send, or needs a heartbeat: answer it with [`deliver`](crate::events::deliver), by the
     /// method `answer` of the connection. After the last one it returns `None`, once. [`turn`](crate::events::turn) does it for you.
     pub fn next_stream(&mut self, now: Millis) -> Option<RequestToken> {
+        self.now = now;
         self.streams.next(now)
     }
 

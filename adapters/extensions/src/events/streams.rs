@@ -31,7 +31,6 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     // The loop could not deliver.
     ("Given", "Due", "again"),
     ("Given", "Quiet", "deliver"),
-    ("Given", "Due", "deliver"),
     ("Due", "Quiet", "deliver"),
     ("Due", "Due", "deliver"),
     ("Quiet", "Quiet", "deliver"),
@@ -144,12 +143,15 @@ impl Streams<'_> {
         }
     }
 
-    /// Notes how far a stream was sent, and whether there is more.
+    /// Notes how far a stream was sent, and whether there is more: then it is due again in the next turn, when there may be room.
     pub(crate) fn delivered(&mut self, stream: &StreamSlot, has_more: bool) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.has(RequestToken::from_bits(stream.token))) {
             let state = slot.state;
             *slot = StreamSlot { state, ..*stream };
-            slot.change("deliver", if has_more { StreamState::Due } else { StreamState::Quiet });
+            match state {
+                StreamState::Given if has_more => {}
+                _ => slot.change("deliver", if has_more { StreamState::Due } else { StreamState::Quiet }),
+            }
         }
     }
 
