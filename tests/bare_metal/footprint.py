@@ -3,7 +3,7 @@
 
     footprint.py ROWS             prints the table
     footprint.py ROWS --check     fails where docs/footprint.md says something else
-    footprint.py ROWS --check-first   the same, where ROWS has the small images of the first target only
+    footprint.py ROWS --check-few     the same, where ROWS has few images, and none that runs
     footprint.py ROWS --write     puts it into docs/footprint.md, and its figures where other pages quote them
     footprint.py --quotes         fails where another page quotes a figure that docs/footprint.md does not have; needs no image
     footprint.py --write-quotes   puts the figures of docs/footprint.md where other pages quote them
@@ -286,13 +286,16 @@ def asked(image, target):
     return int(done.stdout)
 
 
-def measured(images):
-    """Everything: key to flash, RAM, and for those that run stack and instructions for a call."""
+def measured(images, few):
+    """Everything: key to flash, RAM, and for those that run stack and instructions for a call, unless there are `few`."""
     found = {}
     for target in TARGETS:
         for name in [row[0] for row in ROWS + PROGRAMS if f"{target}/{row[0]}" in images]:
             flash, ram = sizes(images[f"{target}/{name}"])
             found[f"{target}/{name}"] = {"flash": flash, "ram": ram}
+    if few:
+        return found
+    found["wasm"] = os.path.getsize(images["wasm"])
     for key in [key for key in images if key.endswith("/lean")]:
         found[f"{TARGETS[0]}/{key.removesuffix('/lean')}"]["lean"] = sizes(images[key])[0]
     for name, *_ in ROWS:
@@ -336,7 +339,8 @@ def table(found):
         row(title, name, base)
     for name, title in PROGRAMS:
         row(title, name, None)
-    lines.append(f"| `examples/wasm`: a module with four tools | wasm32: {found['wasm']:,} |" + " |" * (len(TARGETS) + 3))
+    if "wasm" in found:
+        lines.append(f"| `examples/wasm`: a module with four tools | wasm32: {found['wasm']:,} |" + " |" * (len(TARGETS) + 3))
     return "\n".join(lines)
 
 
@@ -357,15 +361,13 @@ def figures(text):
     return cells
 
 
-def check(now, page, first_only):
+def check(now, page, few):
     """Where the page is off: by more than the tolerance, or 100 bytes where that is more."""
     kept = figures(page.split(BEGIN)[1].split(END)[0].strip())
     new, off = figures(now), []
-    if first_only:
-        later = {f"flash, {target.split('-')[0]}" for target in TARGETS[1:]}
-        small = {title for _, title, _ in ROWS}
-        kept = {key: value for key, value in kept.items() if not (key[0] in small and key[1] in later)}
-    if not has_lean(new):
+    if few:
+        kept = {key: value for key, value in kept.items() if key in new}
+    elif not has_lean(new):
         print(f"the column `{LEAN}` was not looked at")
         kept = {key: value for key, value in kept.items() if key[1] != LEAN}
     for key in sorted(set(kept) | set(new), key=str):
@@ -428,8 +430,8 @@ def main():
         print("\n".join(off))
         return 1 if off else 0
     images = dict(line.rstrip("\n").split("\t") for line in open(sys.argv[1]))
-    found = measured(images)
-    found["wasm"] = os.path.getsize(images["wasm"])
+    few = "--check-few" in sys.argv
+    found = measured(images, few)
     now = table(found)
     if "--write" in sys.argv:
         if not has_lean(figures(now)):
@@ -438,8 +440,8 @@ def main():
         head, rest = page.split(BEGIN)
         open(PAGE, "w").write(head + BEGIN + "\n" + now + "\n" + END + rest.split(END)[1])
         quotes(write=True)
-    elif "--check" in sys.argv or "--check-first" in sys.argv:
-        off = check(now, open(PAGE).read(), "--check-first" in sys.argv) + over_budget(found) + quotes(write=False)
+    elif few or "--check" in sys.argv:
+        off = check(now, open(PAGE).read(), few) + over_budget(found) + quotes(write=False)
         print("\n".join(off))
         print(f"footprint: {len(figures(now))} figures, {len(off)} off by more than {TOLERANCE:.0%} or above a budget")
         return 1 if off else 0

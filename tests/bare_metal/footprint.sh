@@ -5,8 +5,8 @@
 #   tests/bare_metal/footprint.sh           prints the table
 #   tests/bare_metal/footprint.sh --check   fails where the page's is off by more than the tolerance
 #   tests/bare_metal/footprint.sh --write   puts it into the page, and its figures where other pages quote them
-#   tests/bare_metal/footprint.sh --check-first   checks without the small images of the second and third target: half of the
-#                                           time, for the gate
+#   tests/bare_metal/footprint.sh --check-few   checks the images that have a budget and the base of the others, in a tenth of
+#                                           the time, for the gate
 #
 # A column says how large some of them are as run.sh builds them where it can (bm_lean in toolchain.sh). Where
 # it cannot, that column stays empty, --check says that it was not looked at, and --write refuses.
@@ -39,8 +39,8 @@ extended=(skills apps)
 # No row: run.sh checks that it does not panic.
 unlisted=dynamic
 # The smallest server, for one target alone.
-smallest=tiny
-apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted|$smallest")
+tiny=tiny
+apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted|$tiny")
 plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$apart"))
 
 build() { # PACKAGE ARGUMENTS...
@@ -82,23 +82,45 @@ program() { # KEY PACKAGE ARGUMENTS...: a whole program
     row "$key" "$1"
 }
 
+check() {
+    python3 "$root/tests/bare_metal/footprint.py" "$rows" "$@"
+}
+
+programs() {
+    program "$BM_TARGET/uart-tools" uart --no-default-features
+    program "$BM_TARGET/uart" uart
+    program "$BM_TARGET/ethernet" ethernet
+}
+
+# The smallest server, and servers without the texts of errors.
+smallest() {
+    build footprint --bin tiny
+    row "$BM_TARGET/tiny" tiny
+    build footprint --features terse --bin tiny --bin tools_raw
+    row "$BM_TARGET/tiny_terse" tiny
+    row "$BM_TARGET/tools_raw_terse" tools_raw
+}
+
+if [ "${1:-}" = --check-few ]; then
+    few=(core tools_raw http client)
+    build footprint "${few[@]/#/--bin=}"
+    for name in "${few[@]}"; do row "$BM_TARGET/$name" "$name"; done
+    programs
+    smallest
+    check "$@"
+    exit
+fi
+
 for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
     BM_TOOLCHAIN=$kind bm_select "$target"
-    if [ "${1:-}" != --check-first ] || [ "$target" = thumbv7m-none-eabi ]; then small "" "$target/" ""; fi
-    program "$target/uart-tools" uart --no-default-features
-    program "$target/uart" uart
-    program "$target/ethernet" ethernet
+    small "" "$target/" ""
+    programs
 done
 # The boards whose drivers are for one processor.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
 program "$BM_TARGET/interrupts" interrupts
 program "$BM_TARGET/embassy" embassy
-# The smallest server, and servers without the texts of errors.
-build footprint --bin tiny
-row "$BM_TARGET/tiny" tiny
-build footprint --features terse --bin tiny --bin tools_raw
-row "$BM_TARGET/tiny_terse" tiny
-row "$BM_TARGET/tools_raw_terse" tools_raw
+smallest
 
 # The same for QEMU, with a word at the end. `ethernet` needs none: it says it to whoever asks.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
@@ -121,4 +143,4 @@ fi
 
 module=$("$root/examples/wasm/run.sh" build)
 printf 'wasm\t%s\n' "$module" >>"$rows"
-python3 "$root/tests/bare_metal/footprint.py" "$rows" "$@"
+check "$@"

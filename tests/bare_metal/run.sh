@@ -33,7 +33,7 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
         --package mcp-sansio-http --lib --no-default-features
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
         "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
-        --package mcp-sansio-embedded --lib --features async
+        --package mcp-sansio-embedded --lib
     echo "ok: HTTP and embedded-io for $target"
 done
 
