@@ -35,11 +35,7 @@ pub struct HttpServing<S: 'static, T> {
     pub host: HttpHost<T>,
     /// The descriptors that connections leave free.
     pub spare: SpareDescriptors,
-    late: Option<LateReceiver<S>>,
-    watch: Option<Watch<S>>,
-    tick: Option<Tick<S>>,
-    stopper: Stopper,
-    shutdown: HttpShutdown,
+    setup: HttpSetup<S>,
     /// It serves one stream, and no connection will come.
     is_single: bool,
     /// The time to accept connections again, after an error.
@@ -105,7 +101,7 @@ impl<S> HttpSetup<S> {
     /// Begins to serve. `random` fills ids of sessions with secure random bytes. The only client of a server that `is_single`
     /// cannot open another connection, so its connection is not closed for being idle, and the server ends with it.
     pub fn serve<T>(
-        self,
+        mut self,
         is_single: bool,
         app: &mut App<'_, S>,
         random: impl FnMut(&mut [u8]) + Send + 'static,
@@ -113,7 +109,7 @@ impl<S> HttpSetup<S> {
         // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let endpoint = self.options.endpoint();
-        let endpoint = match self.fleet {
+        let endpoint = match self.fleet.take() {
             Some(fleet) => endpoint.fleet(fleet),
             None => endpoint,
         };
@@ -122,19 +118,14 @@ impl<S> HttpSetup<S> {
             limits.wire = limits.wire.idle_time(FOREVER);
         }
         let mut host = HttpHost::new(endpoint, limits, random);
-        let mut late = self.late;
-        if let Some(late) = &mut late {
+        if let Some(late) = &mut self.late {
             // Sessions that other processes have ended get 404 from the first request on.
             while late.give(host.endpoint(), app.service, app.state) {}
         }
         HttpServing {
             host,
             spare: SpareDescriptors::of(self.options.spare_descriptors),
-            late,
-            watch: self.watch,
-            tick: self.tick,
-            stopper: self.stopper,
-            shutdown: self.shutdown,
+            setup: self,
             is_single,
             accept_at: None,
             epoch,
@@ -173,7 +164,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
     #[must_use]
     pub fn accepts(&self) -> bool {
         let rests = self.accept_at.is_some_and(|at| self.now < at);
-        self.host.has_room() && self.shutdown.is_serving() && !rests
+        self.host.has_room() && self.setup.shutdown.is_serving() && !rests
     }
 
     /// Notes that no connection could be accepted. Returns whether another one can be at once.
@@ -204,7 +195,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
         self.host.expire(app, now);
         self.look(app);
         let mut wake = more.then_some(now);
-        if let Some(tick) = &mut self.tick {
+        if let Some(tick) = &mut self.setup.tick {
             // Each look at the clock is 1 % of the instructions of a `tools/call`.
             now = self.epoch + self.started.elapsed().as_millis() as Millis;
             wake = wake.into_iter().chain(tick(app, self.host.endpoint(), now)).min();
@@ -219,14 +210,14 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
 
     /// Takes late messages. Returns whether there may be more, and whether the application can decide about requests.
     fn hear(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> (bool, bool) {
-        let Some(late) = &mut self.late else { return (false, false) };
+        let Some(late) = &mut self.setup.late else { return (false, false) };
         late.give(self.host.endpoint(), app.service, app.state);
         (late.poll_ready(cx).is_ready(), late.take_decided())
     }
 
     /// Looks for changes, if it is time.
     fn look(&mut self, app: &mut App<'_, S>) {
-        let Some(watch) = &mut self.watch else { return };
+        let Some(watch) = &mut self.setup.watch else { return };
         let endpoint = self.host.endpoint();
         if watch.at.take_if(|at| *at <= self.now).is_some() {
             (watch.look)(app.state, endpoint);
@@ -243,12 +234,12 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
         if self.is_single && self.host.open() == 0 {
             return true;
         }
-        let stops = self.stopper.count(&Context::from_waker(waker));
+        let stops = self.setup.stopper.count(&Context::from_waker(waker));
         if stops == 0 {
             return false;
         }
         loop {
-            match self.shutdown.step(stops, self.host.is_drained(), Instant::now()) {
+            match self.setup.shutdown.step(stops, self.host.is_drained(), Instant::now()) {
                 None => return false,
                 Some(ShutdownStep::Drain) => {
                     *listener = None;
@@ -264,11 +255,11 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
     /// has returned. The time that its handlers took is not looked at: a deadline may come later by it.
     #[must_use]
     pub fn next(&self, wake: Option<Millis>) -> Option<Millis> {
-        let end = self.shutdown.deadline().map(|at| {
+        let end = self.setup.shutdown.deadline().map(|at| {
             // A millisecond more: it must be over then.
             self.now + at.saturating_duration_since(Instant::now()).as_millis() as Millis + 1
         });
-        let watch = self.watch.as_ref().and_then(|watch| watch.at);
+        let watch = self.setup.watch.as_ref().and_then(|watch| watch.at);
         let accept = self.accept_at.filter(|at| *at > self.now);
         let own = wake.into_iter().chain(watch).chain(end).chain(accept);
         own.chain(self.host.next_deadline(self.now)).min()

@@ -56,7 +56,7 @@ fn a_wait_lasts_until_the_first_time_at_which_something_is_due() {
         assert_eq!(serving.next(None), None);
         assert_eq!(serving.next(Some(now + 1234)), Some(now + 1234));
         let look = |(): &mut (), _: &mut HttpEndpoint| {};
-        serving.watch = Some(Watch { period: Duration::ZERO, look, at: Some(now + 300) });
+        serving.setup.watch = Some(Watch { period: Duration::ZERO, look, at: Some(now + 300) });
         assert_eq!((serving.next(None), serving.next(Some(now + 299))), (Some(now + 300), Some(now + 299)));
         serving.accept_at = Some(now + 200);
         assert_eq!((serving.next(None), serving.accepts()), (Some(now + 200), false));
@@ -75,8 +75,8 @@ fn a_wait_lasts_until_the_end_of_the_grace() {
     let mut setup = HttpSetup::new();
     setup.set_grace(Duration::from_secs(20));
     with(setup, |serving, _| {
-        assert_eq!(serving.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
-        let end = serving.shutdown.deadline().unwrap();
+        assert_eq!(serving.setup.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
+        let end = serving.setup.shutdown.deadline().unwrap();
         let left = Duration::from_millis(serving.next(None).unwrap() - serving.now);
         assert!(Instant::now() + left > end && left <= Duration::from_millis(20_001), "{left:?}");
     });
@@ -120,7 +120,7 @@ fn a_watch_looks_each_period_while_a_stream_is_open() {
         LOOKS.fetch_add(1, Relaxed);
     });
     with(setup, |serving, app| {
-        let next = |serving: &HttpServing<(), Canned>| serving.watch.as_ref().and_then(|watch| watch.at);
+        let next = |serving: &HttpServing<(), Canned>| serving.setup.watch.as_ref().and_then(|watch| watch.at);
         serving.look(app);
         assert_eq!((next(serving), looks()), (None, 0));
         serving.enter(STREAM, false, app);
@@ -175,7 +175,7 @@ fn a_stop_ends_the_server_when_its_streams_have_ended() {
         serving.enter(STREAM, false, app);
         let mut listener = Some(());
         assert!(!serving.has_ended(app, Waker::noop(), &mut listener) && listener.is_some());
-        serving.stopper.stop();
+        serving.setup.stopper.stop();
         assert!(serving.has_ended(app, Waker::noop(), &mut listener), "no request is in flight");
         assert!(listener.is_none() && !serving.accepts());
     });
