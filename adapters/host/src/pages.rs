@@ -54,7 +54,7 @@ impl PageLimits {
     ///
     /// # Errors
     /// [`ClientError::TooManyPages`], [`ClientError::ListTooLarge`] or [`ClientError::ListTooSlow`] if the page must not be requested.
-    pub fn ask(&mut self) -> Result<(), ClientError> {
+    fn ask(&mut self) -> Result<(), ClientError> {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         if self.bytes == 0 {
             return Err(ClientError::ListTooLarge);
@@ -67,7 +67,7 @@ impl PageLimits {
     }
 
     /// Counts the bytes of a page that was received.
-    pub fn took(&mut self, page: &OwnedResult) {
+    fn took(&mut self, page: &OwnedResult) {
         self.bytes = self.bytes.saturating_sub(page.raw().as_bytes().len());
     }
 }
@@ -96,15 +96,11 @@ impl PageCursor {
         PageCursor { limits, page: None, seen: BTreeSet::new(), over: false }
     }
 
-    /// Returns the limits.
-    pub const fn limits(&mut self) -> &mut PageLimits {
-        &mut self.limits
-    }
-
     /// Returns the request for the next page of `list`; `None` after the last one.
     ///
     /// # Errors
-    /// As [`PageLimits::ask`], once; after that it returns `None`.
+    /// [`ClientError::TooManyPages`], [`ClientError::ListTooLarge`] or [`ClientError::ListTooSlow`] at a limit, once; after that it
+    /// returns `None`.
     pub fn ask<'r>(&'r mut self, list: &Request<'r>) -> Option<Result<Request<'r>, ClientError>> {
         if self.over {
             return None;

@@ -1206,7 +1206,7 @@ fn a_list_may_have_a_limit_of_pages() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
     run(start(shell(script), hasty()), |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
-        let mut pages = client.pages(Request::list_tools()).at_most(2);
+        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().pages(2));
         for _ in 0..2 {
             pages.next().await.unwrap().unwrap();
         }

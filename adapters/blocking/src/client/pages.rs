@@ -14,20 +14,11 @@ pub struct Pages<'c, 'r, 'm, T, H> {
 }
 
 impl<T, H> Pages<'_, '_, '_, T, H> {
-    /// Sets the limit of pages. Default: 1000. A further page is an [`ClientError::TooManyPages`].
-    #[must_use]
-    pub fn at_most(mut self, pages: usize) -> Self {
-        let limits = self.cursor.limits();
-        *limits = limits.pages(pages);
-        self
-    }
-
     /// Sets the limits of pages, bytes and time. Default: 1000 pages, 64 MiB, 5 minutes. A longer list ends with an
     /// error that names the limit.
     #[must_use]
-    pub fn limits(mut self, limits: PageLimits) -> Self {
-        *self.cursor.limits() = limits;
-        self
+    pub fn limits(self, limits: PageLimits) -> Self {
+        Pages { cursor: PageCursor::new(limits), ..self }
     }
 }
 

@@ -64,18 +64,10 @@ impl Pages {
         Pages { client, list: list.keep().ok(), cursor: PageCursor::new(PageLimits::new()), under_way: None }
     }
 
-    /// Sets the limit of pages. Default: 1000. A further page is an [`ClientError::TooManyPages`].
-    pub fn at_most(mut self, pages: usize) -> Self {
-        let limits = self.cursor.limits();
-        *limits = limits.pages(pages);
-        self
-    }
-
     /// Sets the limits of pages, bytes and time. Default: 1000 pages, 64 MiB, 5 minutes. A longer list ends with an
     /// error that names the limit.
-    pub fn limits(mut self, limits: PageLimits) -> Self {
-        *self.cursor.limits() = limits;
-        self
+    pub fn limits(self, limits: PageLimits) -> Self {
+        Pages { cursor: PageCursor::new(limits), ..self }
     }
 
     /// Returns the next page; `None` at the end of the list.
