@@ -2,7 +2,7 @@
 //! writer.
 //!
 //! The futures run on any executor; they need no runtime except the I/O thread of [`async_io`]. For handlers that
-//! answer at once, [`serve_stdio`] or [`serve`] is enough:
+//! answer at once, [`serve_stdio`] is enough:
 //!
 //! ```no_run
 //! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
@@ -102,7 +102,7 @@ pub use mcp_sansio_host::{
 };
 #[cfg(any(feature = "client", feature = "http"))]
 pub use mcp_sansio_host::{OwnedTool, OwnedTools};
-pub use serve::{Serve, serve, serve_stdio};
+pub use serve::{Serve, serve_stdio};
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

@@ -6,7 +6,6 @@ use std::io::{self, Read};
 
 use blocking::Unblock;
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::server::MessageLimits;
 use mcp_sansio::service::Service;
 
 use crate::connection::Connection;
@@ -14,27 +13,13 @@ use crate::connection::Connection;
 /// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
 /// until stdin ends and every answer is written.
 ///
-/// Nothing else may print to stdout. The limits are [`MessageLimits::default`]; see [`Serve`] for others and for late
-/// answers.
+/// Nothing else may print to stdout. The limits are the defaults of [`MessageLimits`](mcp_sansio::server::MessageLimits); see
+/// [`Serve`] for others and for late answers.
 ///
 /// # Errors
 /// If stdin cannot be read or stdout cannot be written. It is no error if the client closes its end.
 pub async fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
     Serve::new(service).stdio(state).await
-}
-
-/// Serves `reader` and `writer` until `reader` ends and every answer is written.
-///
-/// # Errors
-/// If `reader` or `writer` fails. It is no error if the client closes its end.
-pub async fn serve<S>(
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
-    service: &Service<'_, S>,
-    state: &mut S,
-    limits: MessageLimits,
-) -> io::Result<()> {
-    Serve::new(service).limits(limits).over(reader, writer, state).await
 }
 
 mcp_sansio_host::line_server! {

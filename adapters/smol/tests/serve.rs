@@ -311,7 +311,7 @@ fn the_limits_of_serve_hold() {
     let input = format!("{}\n{large}\n{}\n", initialize(), call(2, "echo", json!({"text": "small"})));
     let (answers, _late) = channel();
     let (mut state, mut output, service) = (State::new(answers), Vec::new(), service());
-    let served = mcp_sansio_smol::serve(input.as_bytes(), &mut output, &service, &mut state, limits);
+    let served = mcp_sansio_smol::Serve::new(&service).limits(limits).over(input.as_bytes(), &mut output, &mut state);
     smol::block_on(served).unwrap();
     let output = String::from_utf8(output).unwrap();
     let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
