@@ -30,14 +30,13 @@ pub struct ChildOptions<L> {
 /// [shutdown](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio) of a child process may
 /// take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "these are the steps that the specification has")]
-pub struct ShutdownTimeouts {
+pub(crate) struct ShutdownTimeouts {
     /// After its stdin was closed.
-    pub close: Duration,
+    close: Duration,
     /// After SIGTERM. With zero, SIGTERM is not sent.
-    pub terminate: Duration,
+    terminate: Duration,
     /// After SIGKILL.
-    pub kill: Duration,
+    kill: Duration,
 }
 
 impl ShutdownTimeouts {
@@ -121,7 +120,7 @@ impl<L> fmt::Debug for ChildOptions<L> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChildExit {
-    /// The exit status; `None` if the process still ran [`ShutdownTimeouts::kill`] after it was killed.
+    /// The exit status; `None` if the process still ran after [`ChildOptions::kill_time`].
     pub status: Option<ExitStatus>,
     /// The last step that was taken to stop it.
     pub after: StopSignal,

@@ -89,8 +89,7 @@ pub use work::{Job, NewWork, Work, WorkFuture};
 #[cfg(feature = "client")]
 pub use {
     child::{
-        ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, ShutdownTimeouts, Stderr, StderrLog,
-        StopSignal, signal_group,
+        ChildExit, ChildOptions, ChildSession, ChildShutdown, LineSession, Stderr, StderrLog, StopSignal, signal_group,
     },
     outcomes::{FollowerInput, OutcomeHandler, Outcomes, take_follower_input},
     tasks::{FollowedTasks, may_pass, take_task_outcome},
