@@ -290,22 +290,6 @@ impl<'s, S> Conversation<'s, S> {
         format!("test-{}", self.requests)
     }
 
-    /// Sends `initialize` with id 1, as a client of a revision up to 2025-11-25 with all capabilities, and
-    /// `notifications/initialized`. Returns the response. See [`open`](Self::open) for all revisions.
-    pub fn initialize(&mut self, revision: &str) -> String {
-        self.revision = Revision::from_date(revision);
-        let answer = self.say(&format!(
-            concat!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{}","#,
-                r#""capabilities":{{"sampling":{{}},"elicitation":{{"form":{{}},"url":{{}}}},"roots":{{}}}},"#,
-                r#""clientInfo":{{"name":"test","version":"1"}}}}}}"#
-            ),
-            revision
-        ));
-        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        answer.into_iter().next().unwrap_or_default()
-    }
-
     /// Sends one line, given without its newline. Returns the lines that come back.
     pub fn say(&mut self, line: &str) -> Vec<String> {
         say(&mut self.session, self.service, &mut self.state, &mut self.rhythm, line)

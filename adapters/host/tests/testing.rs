@@ -159,7 +159,7 @@ fn what_is_not_answered_at_once() {
 fn mistakes_of_a_test_are_told() {
     let mut talk = Conversation::new(const { &SERVICE }, State::default());
     assert!(panics(|| talk.call("count", &())).starts_with("open the conversation first"));
-    talk.initialize("2025-06-18");
+    talk.open(Revision::V2025_06_18);
     assert!(
         panics(|| talk.request("tools/list", &[1])).starts_with("the params of tools/list are not a JSON object: [1]")
     );
@@ -261,8 +261,7 @@ fn time_passes_on_demand() {
 fn an_initialized_client_says_so() {
     let service = Service::new("told", "1").on_notification(|told: &mut u32, _| *told += 1);
     let mut talk = Conversation::new(&service, 0);
-    let answer = talk.initialize("2025-11-25");
-    assert!(answer.contains(r#""protocolVersion":"2025-11-25""#), "{answer}");
+    talk.open(Revision::V2025_11_25);
     assert_eq!(*talk.state(), 1);
 }
 

@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use mcp_sansio::json::Text;
+use mcp_sansio::revision::Revision;
 use mcp_sansio::service::{Arguments, Call, HandlerResult, Service, Tool, tool};
 use mcp_sansio_host::testing::Conversation;
 
@@ -43,7 +44,7 @@ fn end_to_end() {
     );
     let service = Service::new("calc", "1.0").tools(&TOOLS);
     let mut conversation = Conversation::new(&service, ());
-    conversation.initialize("2025-11-25");
+    conversation.open(Revision::V2025_11_25);
     let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     assert!(list[0].contains(r#""description":"Adds two integers""#), "{list:?}");
     assert!(list[0].contains(Add::SCHEMA) && list[0].contains(Echo::SCHEMA), "{list:?}");
@@ -134,7 +135,7 @@ fn errors_teach() {
     static TOOLS: [Tool<()>; 2] = [NOTE, NOTHING];
     let service = Service::new("notes", "1.0").tools(&TOOLS);
     let mut conversation = Conversation::new(&service, ());
-    conversation.initialize("2025-11-25");
+    conversation.open(Revision::V2025_11_25);
     let mut call = |arguments: &str| {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"take-note","arguments":{arguments}}}}}"#
@@ -195,7 +196,7 @@ fn other_requests_have_an_error() {
     static PROMPTS: [Prompt<()>; 1] = [Prompt::new("sum", "Asks for a sum", get)];
     let service = Service::new("calc", "1.0").prompts(&PROMPTS);
     let mut conversation = Conversation::new(&service, ());
-    conversation.initialize("2025-11-25");
+    conversation.open(Revision::V2025_11_25);
     let reply = conversation
         .say(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"sum","arguments":{"a":"1"}}}"#);
     assert!(reply[0].contains(r#""error":{"code":-32602,"message":"Invalid params: wrong arguments""#), "{reply:?}");
@@ -233,7 +234,7 @@ fn members_as_parameters() {
     static TOOLS: [Tool<()>; 3] = [INLINE, SINGLE, NAMES];
     let service = Service::new("inline", "1.0").tools(&TOOLS);
     let mut conversation = Conversation::new(&service, ());
-    conversation.initialize("2025-11-25");
+    conversation.open(Revision::V2025_11_25);
     let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     let schema = concat!(
         r#"{"type":"object","properties":{"times":{"type":"integer","description":"How often","minimum":0,"maximum":3,"default":2},"#,
@@ -254,7 +255,7 @@ fn members_as_parameters() {
 }
 
 mod output {
-    use super::{Conversation, Service};
+    use super::{Conversation, Revision, Service};
     use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, Tool, tool};
 
     #[derive(Arguments)]
@@ -284,7 +285,7 @@ mod output {
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"divide","arguments":{"a":-7,"b":2}}}"#;
         let mut conversation = Conversation::new(&service, ());
-        conversation.initialize("2025-11-25");
+        conversation.open(Revision::V2025_11_25);
         let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
         assert!(list[0].contains(&format!(r#""outputSchema":{}"#, Quotient::OUTPUT_SCHEMA)), "{list:?}");
         let reply: serde_json::Value = serde_json::from_str(&conversation.say(call)[0]).unwrap();
@@ -293,7 +294,7 @@ mod output {
         assert_eq!(reply["result"]["content"][0]["text"], content);
         // Before 2025-06-18 there is only the text.
         let mut conversation = Conversation::new(&service, ());
-        conversation.initialize("2025-03-26");
+        conversation.open(Revision::V2025_03_26);
         let reply: serde_json::Value = serde_json::from_str(&conversation.say(call)[0]).unwrap();
         assert_eq!(
             (&reply["result"]["structuredContent"], &reply["result"]["content"][0]["text"]),
@@ -303,7 +304,7 @@ mod output {
 }
 
 mod form {
-    use super::{Conversation, Service};
+    use super::{Conversation, Revision, Service};
     use mcp_sansio::json::Text;
     use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Tool, tool};
 
@@ -367,7 +368,7 @@ mod form {
         assert!(answered(r#"{"action":"decline"}"#).contains("nothing"));
         // Before 2026-07-28 the question is a request of the server.
         let mut conversation = Conversation::new(&service, ());
-        conversation.initialize("2025-11-25");
+        conversation.open(Revision::V2025_11_25);
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"order","arguments":{"name":"Bob"}}}"#;
         let question = conversation.say(call).remove(0);
@@ -377,14 +378,14 @@ mod form {
         assert!(reply[0].contains("Bob x Small None 0"), "{reply:?}");
         // A client that cannot be asked.
         let mut conversation = Conversation::new(&service, ());
-        conversation.initialize("2025-03-26");
+        conversation.open(Revision::V2025_03_26);
         let reply = conversation.say(call);
         assert!(reply[0].contains(r#""isError":true"#) && !reply[0].contains("Invalid"), "{reply:?}");
     }
 }
 
 mod others {
-    use super::{Conversation, Service};
+    use super::{Conversation, Revision, Service};
     use mcp_sansio::json::Text;
     use mcp_sansio::service::{
         Arguments, Complete, GetPrompt, HandlerResult, Prompt, ReadResource, Resource, ResourceTemplate, prompt,
@@ -431,7 +432,7 @@ mod others {
         static RESOURCES: [Resource<()>; 1] = [NOW];
         let service = Service::new("x", "1.0").prompts(&PROMPTS).templates(&TEMPLATES).resources(&RESOURCES);
         let mut conversation = Conversation::new(&service, ());
-        conversation.initialize("2025-11-25");
+        conversation.open(Revision::V2025_11_25);
         let mut ask = |method: &str, params: &str| {
             let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
             conversation.say(&line).remove(0)

@@ -48,11 +48,14 @@ fn capabilities_of_all_extensions() {
         assert!(result["capabilities"].get("timers").is_none());
     }
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
-    let opened: Value = serde_json::from_str(&old.initialize("2025-11-25")).unwrap();
+    let mut capabilities = |revision| -> Value {
+        let opened = old.open(revision);
+        serde_json::from_str(opened.result().get("capabilities").unwrap().as_str()).unwrap()
+    };
     let extensions = json!({ "com.example/by-hand": {} });
-    assert_eq!(opened["result"]["capabilities"], json!({ "extensions": extensions, "tools": {}, "timers": {} }));
-    let opened: Value = serde_json::from_str(&old.initialize("2025-06-18")).unwrap();
-    assert_eq!(opened["result"]["capabilities"], json!({ "tools": {}, "timers": {} }));
+    let expected = json!({ "extensions": extensions, "tools": {}, "timers": {} });
+    assert_eq!(capabilities(Revision::V2025_11_25), expected);
+    assert_eq!(capabilities(Revision::V2025_06_18), json!({ "tools": {}, "timers": {} }));
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn methods_and_their_gates() {
 #[test]
 fn methods_of_the_revisions_before() {
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
-    old.initialize("2025-11-25");
+    old.open(Revision::V2025_11_25);
     let mut ask = |method: &str| -> Value {
         let line = json!({ "jsonrpc": "2.0", "id": 7, "method": method }).to_string();
         serde_json::from_str(&old.say(&line)[0]).unwrap()
@@ -103,7 +106,7 @@ fn requests_that_wait() {
         let modern = revision == "2026-07-28";
         let mut talk = Conversation::new(const { &SERVICE }, Kitchen::new());
         if !modern {
-            talk.initialize(revision);
+            talk.open(Revision::from_date(revision).unwrap());
         }
         let send = |talk: &mut Conversation<'_, Kitchen>, method: &str| -> Vec<Value> {
             let line = match modern {
@@ -171,7 +174,7 @@ fn calls_that_are_refused() {
         assert_eq!(old, 299);
     }
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
-    old.initialize("2025-11-25");
+    old.open(Revision::V2025_11_25);
     // The entry is that of the revision.
     let line = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"boil","timer":1}}"#;
     assert!(old.say(line)[0].contains("-31001"));
@@ -217,7 +220,7 @@ fn members_of_results_and_entries() {
         assert_eq!(tools[1].get("timer"), None);
     }
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
-    old.initialize("2025-11-25");
+    old.open(Revision::V2025_11_25);
     let tools = old.say(r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#).remove(0);
     assert!(!tools.contains("\"timer\""), "{tools}");
 }
@@ -234,7 +237,7 @@ fn a_call_with_another_kind_of_result() {
         assert_eq!(talk.ask("tools/call", json!({ "name": "bake" }))["result"]["content"][0]["text"], "baked");
     }
     let mut old = Conversation::new(const { &SERVICE }, Kitchen::new());
-    old.initialize("2025-11-25");
+    old.open(Revision::V2025_11_25);
     let baked = old.say(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"bake"}}"#).remove(0);
     assert!(baked.contains("isError\":true"), "{baked}");
 }

@@ -73,7 +73,7 @@ fn on_a_line_stream_they_follow_the_answer() {
     let service = service();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut conversation = Conversation::new(&service, World::default());
-        conversation.initialize(revision);
+        conversation.open(Revision::from_date(revision).unwrap());
         conversation.say(&request(revision, 2, "resources/subscribe", json!({"uri": URI})));
         let lines = conversation.say(&call(revision, 3, "add", json!({})));
         assert_eq!(parse(&lines[0])["id"], 3, "{lines:?}");
@@ -100,7 +100,7 @@ fn a_listen_gets_what_it_selected() {
 fn late_answers_and_second_runs_publish() {
     let service = service();
     let mut conversation = Conversation::new(&service, World::default());
-    conversation.initialize("2025-11-25");
+    conversation.open(Revision::V2025_11_25);
     assert!(conversation.say(&call("2025-11-25", 2, "later", json!({}))).is_empty());
     let token = conversation.state().later[0].1;
     let lines = conversation.answer(token, |_, call| {
@@ -159,7 +159,7 @@ fn all_is_each_list_and_each_subscription() {
     let service = service();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut conversation = Conversation::new(&service, World::default());
-        conversation.initialize(revision);
+        conversation.open(Revision::from_date(revision).unwrap());
         let lists = ["tools", "prompts", "resources"].map(|list| format!("notifications/{list}/list_changed"));
         assert_eq!(methods(&conversation.publish(ServerChange::All)), lists);
         conversation.say(&request(revision, 2, "resources/subscribe", json!({"uri": URI})));
