@@ -55,6 +55,7 @@ macro_rules! error_enum {
 /// # Ok::<(), mcp_sansio::FullError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct RpcError<'e> {
     /// The JSON-RPC code: from [`code`], or one of the application outside -32768 to -32000.
     pub code: i32,
@@ -77,13 +78,11 @@ pub(crate) const fn words(text: &'static str) -> &'static str {
 
 impl<'e> RpcError<'e> {
     /// Makes an error with this code and message.
-    #[must_use]
     pub const fn new(code: i32, message: &'e str) -> Self {
         RpcError { code, message, data: None, value: b"", served: Revisions::NONE, refuses: false }
     }
 
     /// Sets `data`.
-    #[must_use]
     pub const fn with_data(self, data: Raw<'e>) -> Self {
         self.with(|failure, out| out.raw(Raw::trusted(failure.value)), data.as_bytes())
     }
@@ -93,38 +92,32 @@ impl<'e> RpcError<'e> {
     }
 
     /// Makes it an error that refuses the message itself, before the server has done anything for it.
-    #[must_use]
     pub const fn refusing(self) -> Self {
         RpcError { refuses: true, ..self }
     }
 
     /// Makes -32600: the message is not a request.
-    #[must_use]
     pub const fn invalid_request(message: &'e str) -> Self {
         RpcError::new(code::INVALID_REQUEST, message)
     }
 
     /// Makes -32601: the method does not exist here.
-    #[must_use]
     pub const fn method_not_found() -> Self {
         RpcError::new(code::METHOD_NOT_FOUND, words("Method not found"))
     }
 
     /// Makes -32602: the params are wrong.
-    #[must_use]
     pub const fn invalid_params(message: &'e str) -> Self {
         RpcError::new(code::INVALID_PARAMS, message)
     }
 
     /// Makes -32603: the server failed.
-    #[must_use]
     pub const fn internal(message: &'e str) -> Self {
         RpcError::new(code::INTERNAL, message)
     }
 
     /// Makes -1: the user rejected the sampling request ([error
     /// handling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#error-handling)).
-    #[must_use]
     pub const fn refused() -> Self {
         RpcError::new(code::USER_REFUSED, words("The user rejected the request"))
     }
@@ -136,7 +129,6 @@ impl<'e> RpcError<'e> {
 
     /// Makes the error for an unknown resource, with `data.uri`: -32002 up to 2025-11-25, then -32602. See
     /// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#error-handling).
-    #[must_use]
     pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {
         let code = if revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
         let write: WriteData = |failure, out| {
@@ -160,7 +152,6 @@ impl<'e> RpcError<'e> {
     /// Makes -32022: the revision is not served without a handshake. `data.requested` is the revision,
     /// `data.supported` lists the revisions of `served` without a handshake. See
     /// [versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning).
-    #[must_use]
     pub const fn unsupported_version(requested: Text<'e>, served: Revisions) -> Self {
         let write: WriteData = |failure, out| {
             let mut object = Object::open(out);
@@ -175,7 +166,6 @@ impl<'e> RpcError<'e> {
     /// Makes -32022 for an `initialize` request, if no revision with a handshake is served. `asked` is the
     /// `protocolVersion` of the request. Its client may show only the message, so the message names the
     /// revisions.
-    #[must_use]
     pub fn no_handshake(asked: Option<Text<'e>>, served: Revisions) -> Self {
         let asked = asked.unwrap_or(Text::EMPTY);
         let message = "Unsupported protocol version: only 2026-07-28 and later are served here, without initialize";
@@ -183,7 +173,6 @@ impl<'e> RpcError<'e> {
     }
 
     /// Makes -32021: the client did not declare a capability that the handler needs.
-    #[must_use]
     pub(crate) const fn missing_capability(feature: ClientCapability) -> Self {
         let write: WriteData = |failure, out| {
             let mut object = Object::open(out);
@@ -196,7 +185,6 @@ impl<'e> RpcError<'e> {
 
     /// Makes -32021: the client did not declare an extension that the request needs. `data.requiredCapabilities` names it.
     #[cfg(feature = "extensions")]
-    #[must_use]
     pub const fn missing_extension(id: &'static str) -> Self {
         let write: WriteData = |failure, out| {
             out.put(b"{\"requiredCapabilities\":{\"extensions\":{\"");

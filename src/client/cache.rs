@@ -45,6 +45,7 @@ const CACHEABLE: [Method; 6] = [
 
 /// The key of a result: method, params, and principal.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct CacheKey<'k> {
     method: Method,
     params: Option<Raw<'k>>,
@@ -55,7 +56,6 @@ pub struct CacheKey<'k> {
 impl<'k> CacheKey<'k> {
     /// Returns the key of a method and its params without `_meta`. Other members must match byte for byte:
     /// another order or other white space only costs a request.
-    #[must_use]
     pub const fn new(method: Method, params: Option<Raw<'k>>) -> Self {
         CacheKey { method, params, principal: &[], retried: false }
     }
@@ -63,14 +63,12 @@ impl<'k> CacheKey<'k> {
     /// Sets the principal of the request: bytes that differ between authorization contexts, for example a digest
     /// of the access token. The cache keeps a copy, so do not use the token itself. Results with the scope
     /// `private` are found only with the same principal, all others with any.
-    #[must_use]
     pub const fn principal(self, principal: &'k [u8]) -> Self {
         CacheKey { principal, ..self }
     }
 
     /// Marks the request as a retry: `retried` of [`ClientEvent::Done`](super::ClientEvent::Done). With `true` the cache
     /// keeps and finds nothing.
-    #[must_use]
     pub const fn retried(self, retried: bool) -> Self {
         CacheKey { retried, ..self }
     }

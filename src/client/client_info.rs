@@ -23,6 +23,7 @@ use crate::sink::Writer;
 ///
 /// The [duties](crate::duties::client) of the program around a client.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct ClientInfo<'t> {
     name: &'t str,
     version: &'t str,
@@ -46,7 +47,6 @@ pub struct ClientInfo<'t> {
 
 impl<'t> ClientInfo<'t> {
     /// Returns a description with this `name` and `version`, without capabilities, for all revisions.
-    #[must_use]
     pub const fn new(name: &'t str, version: &'t str) -> Self {
         ClientInfo {
             name,
@@ -68,32 +68,27 @@ impl<'t> ClientInfo<'t> {
     }
 
     /// Sets `title`, a name for people (from 2025-06-18 on).
-    #[must_use]
     pub const fn title(self, title: &'t str) -> Self {
         ClientInfo { title: Some(title), ..self }
     }
 
     /// Sets `description` (from 2025-11-25 on).
-    #[must_use]
     pub const fn description(self, description: &'t str) -> Self {
         ClientInfo { description: Some(description), ..self }
     }
 
     /// Sets `websiteUrl` (from 2025-11-25 on).
-    #[must_use]
     pub const fn website(self, url: &'t str) -> Self {
         ClientInfo { website: Some(url), ..self }
     }
 
     /// Sets `icons` (from 2025-11-25 on).
-    #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
         ClientInfo { icons: Icons::new(icons), ..self }
     }
 
     /// Declares a capability. The application must then answer these requests in
     /// [`ClientEvent::Asked`](super::ClientEvent::Asked). The client refuses all others itself.
-    #[must_use]
     pub const fn feature(self, feature: ClientCapability) -> Self {
         ClientInfo { features: self.features.with(feature), ..self }
     }
@@ -104,7 +99,6 @@ impl<'t> ClientInfo<'t> {
     /// [`GetTask`](super::ServerRequestKind::GetTask) and the following kinds. `mcp_sansio_extensions::tasks::receiver` does so.
     ///
     /// [tasks]: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#client-capabilities
-    #[must_use]
     pub const fn tasks(self, of: ClientCapability) -> Self {
         ClientInfo { features: self.features.with(of), tasks: self.tasks.with(of), ..self }
     }
@@ -115,14 +109,12 @@ impl<'t> ClientInfo<'t> {
     /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
     /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
     /// its configuration.
-    #[must_use]
     pub const fn roots_changed(self) -> Self {
         let features = self.features.with(ClientCapability::Roots);
         ClientInfo { roots_changed: true, features, ..self }
     }
 
     /// Sets `experimental` capabilities, a JSON object.
-    #[must_use]
     pub const fn experimental(self, object: Raw<'t>) -> Self {
         ClientInfo { experimental: Some(object), ..self }
     }
@@ -132,13 +124,11 @@ impl<'t> ClientInfo<'t> {
     /// and `input_required` ends its request with [`TransportError::ResultType`]. Default: none.
     ///
     /// [`TransportError::ResultType`]: super::TransportError::ResultType
-    #[must_use]
     pub const fn extensions(self, object: Raw<'t>, result_types: &'t [&'t str]) -> Self {
         ClientInfo { extensions: Some(object), result_types, ..self }
     }
 
     /// Sets the revisions that the client supports. Default: all.
-    #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
         ClientInfo { revisions, ..self }
     }
@@ -146,14 +136,12 @@ impl<'t> ClientInfo<'t> {
     /// Writes `clientInfo` and `capabilities` of `initialize` as they are, JSON objects: for a program that passes the messages of
     /// another client on. The capabilities that this description declares have to be the same. From 2026-07-28 on each request has
     /// its own, see [`Request::own_client`](super::Request::own_client).
-    #[must_use]
     pub const fn raw(self, info: Raw<'t>, capabilities: Raw<'t>) -> Self {
         ClientInfo { raw: Some((info, capabilities)), ..self }
     }
 
     /// Sets the [layers](Layer) around all messages. A request goes through them in this order, and its outcome in the reverse
     /// one. Default: none.
-    #[must_use]
     pub const fn layers<const N: usize>(self, layers: &'t [&'t dyn Layer; N]) -> Self {
         ClientInfo { around: Some(layers), ..self }
     }

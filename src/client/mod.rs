@@ -351,7 +351,6 @@ type Turn<'a> = Result<Option<ClientEvent<'a>>, FullError>;
 
 impl<'m> Client<'m> {
     /// Returns the description of the client.
-    #[must_use]
     pub const fn info(&self) -> &'m ClientInfo<'m> {
         self.info
     }

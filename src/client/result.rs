@@ -30,6 +30,7 @@ use crate::sink::Writer;
 
 /// The result of a request of the server.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct ClientResult<'r>(Kind<'r>);
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,6 @@ impl<'r> ClientResult<'r> {
     /// Returns `"action": "accept"` with `content`: the user filled in the form
     /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#response-actions)).
     /// Check it with [`Form::check`](super::form::Form::check) first.
-    #[must_use]
     pub const fn accept(content: Raw<'r>) -> Self {
         ClientResult(Kind::Accept { content: Some(content), schema: None })
     }
@@ -55,14 +55,12 @@ impl<'r> ClientResult<'r> {
     /// 2025-11-25 on,
     /// [elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)). It does not
     /// mean that the visit is over.
-    #[must_use]
     pub const fn consent() -> Self {
         ClientResult(Kind::Accept { content: None, schema: None })
     }
 
     /// Adds the defaults of `requestedSchema` for missing properties, where a default fits its property
     /// (SEP-1034); to one of [`FieldKind::Other`](super::form::FieldKind::Other) none does. Changes only answers of [`accept`](Self::accept).
-    #[must_use]
     pub const fn defaults(mut self, requested: Raw<'r>) -> Self {
         if let Kind::Accept { schema, .. } = &mut self.0 {
             *schema = Some(requested);
@@ -71,13 +69,11 @@ impl<'r> ClientResult<'r> {
     }
 
     /// Returns `"action": "decline"`: the user refused.
-    #[must_use]
     pub const fn decline() -> Self {
         ClientResult(Kind::Decline)
     }
 
     /// Returns `"action": "cancel"`: the user closed the form, or did not choose in time.
-    #[must_use]
     pub const fn cancel() -> Self {
         ClientResult(Kind::Cancel)
     }
@@ -86,7 +82,6 @@ impl<'r> ClientResult<'r> {
     ///
     /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
     /// on (SEP-2577): it still works; a new program calls a model's provider itself.
-    #[must_use]
     pub const fn sampled(sampled: CreateMessageResult<'r>) -> Self {
         ClientResult(Kind::Sampled(sampled))
     }
@@ -96,13 +91,11 @@ impl<'r> ClientResult<'r> {
     /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
     /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
     /// its configuration.
-    #[must_use]
     pub const fn roots(roots: &'r [Root<'r>]) -> Self {
         ClientResult(Kind::Roots(roots))
     }
 
     /// Returns a result object that is sent without changes.
-    #[must_use]
     pub const fn raw(result: Raw<'r>) -> Self {
         ClientResult(Kind::Raw(result))
     }
@@ -152,6 +145,7 @@ fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>)
 /// ([sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling)). Its `role` is
 /// `assistant`.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct CreateMessageResult<'r> {
     model: &'r str,
     content: SampledContent<'r>,
@@ -168,7 +162,6 @@ enum SampledContent<'r> {
 
 impl<'r> CreateMessageResult<'r> {
     /// Returns a result with one content block of the model `model`.
-    #[must_use]
     pub const fn new(model: &'r str, content: ContentBlock<'r>) -> Self {
         CreateMessageResult { model, content: SampledContent::One(content), stop_reason: None, meta: None }
     }
@@ -176,26 +169,22 @@ impl<'r> CreateMessageResult<'r> {
     /// Returns a result with several content blocks: text and tool uses ([tools in
     /// sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools)).
     /// Before 2025-11-25 the client sends only the first block that is not a tool use.
-    #[must_use]
     pub const fn pieces(model: &'r str, content: &'r [ContentBlock<'r>]) -> Self {
         CreateMessageResult { model, content: SampledContent::Pieces(content), stop_reason: None, meta: None }
     }
 
     /// Returns a result whose `content` is sent without changes: one block, or an array of blocks.
-    #[must_use]
     pub const fn raw(model: &'r str, content: Raw<'r>) -> Self {
         CreateMessageResult { model, content: SampledContent::Raw(content), stop_reason: None, meta: None }
     }
 
     /// Sets `stopReason`: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another reason of the model.
     /// Default: `toolUse` if the content has a tool use, else `endTurn`.
-    #[must_use]
     pub const fn stop_reason(self, reason: &'r str) -> Self {
         CreateMessageResult { stop_reason: Some(reason), ..self }
     }
 
     /// Sets `_meta`, a JSON object.
-    #[must_use]
     pub const fn meta(self, meta: Raw<'r>) -> Self {
         CreateMessageResult { meta: Some(meta), ..self }
     }
@@ -253,6 +242,7 @@ impl SampledContent<'_> {
 /// Give only folders that the user chose: see [Roots](crate::duties::client#roots).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[must_use]
 pub struct Root<'r> {
     uri: &'r str,
     name: Option<&'r str>,
@@ -273,13 +263,11 @@ impl<'r> Root<'r> {
     }
 
     /// Sets `name`, for people.
-    #[must_use]
     pub const fn name(self, name: &'r str) -> Self {
         Root { name: Some(name), ..self }
     }
 
     /// Sets `_meta`, a JSON object (from 2025-06-18 on).
-    #[must_use]
     pub const fn meta(self, meta: Raw<'r>) -> Self {
         Root { meta: Some(meta), ..self }
     }

@@ -120,6 +120,7 @@ pub enum PullStatus {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[doc(alias = "ProgressNotification")]
+#[must_use]
 pub struct Progress<'p> {
     /// `progress`
     #[doc(alias = "progress")]
@@ -132,19 +133,16 @@ pub struct Progress<'p> {
 
 impl<'p> Progress<'p> {
     /// Makes a progress of `done`. Only values that increase are sent.
-    #[must_use]
     pub fn new(done: impl Into<ProgressValue>) -> Self {
         Progress { done: done.into(), total: None, message: None }
     }
 
     /// Sets `total`. Default: absent.
-    #[must_use]
     pub fn of(self, total: impl Into<ProgressValue>) -> Self {
         Progress { total: Some(total.into()), ..self }
     }
 
     /// Sets `message`, a text for the user (from 2025-03-26 on). Default: absent.
-    #[must_use]
     pub const fn message(self, message: &'p str) -> Self {
         Progress { message: Some(message), ..self }
     }

@@ -19,6 +19,7 @@ use crate::sink::{FullError, Out, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
+#[must_use]
 pub struct Caching {
     /// `ttlMs`: the time that a client may keep the result, in milliseconds; 0 means not at all.
     pub ttl_ms: u64,
@@ -31,13 +32,11 @@ impl Caching {
     pub const NONE: Caching = Caching { ttl_ms: 0, public: false };
 
     /// Lets a client keep the result for `ttl_ms` milliseconds, for this user only.
-    #[must_use]
     pub const fn private(ttl_ms: u64) -> Self {
         Caching { ttl_ms, public: false }
     }
 
     /// Lets a client keep the result for `ttl_ms` milliseconds, for any user.
-    #[must_use]
     pub const fn public(ttl_ms: u64) -> Self {
         Caching { ttl_ms, public: true }
     }
@@ -67,6 +66,7 @@ impl Caching {
 /// The description of a server. `Service` makes it from its tables; programs without a service make it with
 /// [`new`](ServerInfo::new).
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct ServerInfo<'t> {
     pub(crate) name: &'t str,
     pub(crate) version: &'t str,
@@ -110,7 +110,6 @@ type WritePart = fn(&ServerInfo<'_>, &mut Object<'_, '_>, Revision);
 
 impl<'t> ServerInfo<'t> {
     /// Makes the description of a server of all revisions, without capabilities.
-    #[must_use]
     pub const fn new(name: &'t str, version: &'t str) -> Self {
         ServerInfo {
             name,
@@ -141,37 +140,31 @@ impl<'t> ServerInfo<'t> {
     }
 
     /// Sets `title`: the name for people (from 2025-06-18 on). Default: absent.
-    #[must_use]
     pub const fn title(self, title: &'t str) -> Self {
         ServerInfo { title: Some(title), details: Some(write_details), ..self }
     }
 
     /// Sets `description`: one sentence about the server (from 2025-11-25 on). Default: absent.
-    #[must_use]
     pub const fn description(self, description: &'t str) -> Self {
         ServerInfo { description: Some(description), details: Some(write_details), ..self }
     }
 
     /// Sets `websiteUrl` (from 2025-11-25 on). Default: absent.
-    #[must_use]
     pub const fn website(self, url: &'t str) -> Self {
         ServerInfo { website: Some(url), details: Some(write_details), ..self }
     }
 
     /// Sets `icons` (from 2025-11-25 on). Default: absent.
-    #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
         ServerInfo { icons: Icons::new(icons), details: Some(write_details), ..self }
     }
 
     /// Sets `instructions`: a text for the model. Default: absent.
-    #[must_use]
     pub const fn instructions(self, text: &'t str) -> Self {
         ServerInfo { instructions: Some(text), ..self }
     }
 
     /// Adds a capability.
-    #[must_use]
     pub const fn feature(self, feature: ServerCapability) -> Self {
         let capabilities = match feature {
             ServerCapability::Tools | ServerCapability::ToolsChanged => self.capabilities,
@@ -182,13 +175,11 @@ impl<'t> ServerInfo<'t> {
     }
 
     /// Sets `capabilities.experimental`, an object. Default: absent.
-    #[must_use]
     pub const fn experimental(self, object: Raw<'t>) -> Self {
         ServerInfo { experimental: Some(object), capabilities: Some(write_capabilities), ..self }
     }
 
     /// Sets `capabilities.extensions`, an object (from 2025-11-25 on). Default: absent.
-    #[must_use]
     pub const fn extensions(self, object: Raw<'t>) -> Self {
         ServerInfo { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
     }
@@ -196,7 +187,6 @@ impl<'t> ServerInfo<'t> {
     /// Adds what this library does not know of another server's `InitializeResult` or `DiscoverResult`: members of `capabilities`,
     /// with `experimental` and `extensions`, and of its `serverInfo`, for clients of the same era. For a program that passes the
     /// messages of that server on. Call it last.
-    #[must_use]
     pub const fn raw_members(self, hello: Raw<'t>) -> Self {
         ServerInfo {
             experimental: Some(hello),
@@ -213,7 +203,6 @@ impl<'t> ServerInfo<'t> {
     }
 
     /// Sets the caching hints of lists, resources and this description (2026-07-28). Default: [`Caching::NONE`].
-    #[must_use]
     pub const fn caching(self, caching: Caching) -> Self {
         ServerInfo { caching, ..self }
     }
@@ -226,7 +215,6 @@ impl<'t> ServerInfo<'t> {
 
     /// Sets the revisions. A server of 2026-07-28 alone has no handshake: it answers `initialize` with -32022, whose
     /// `data.supported` names the revisions, and other requests without `_meta` with -32602. Default: all.
-    #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
         let (legacy, modern) = match (revisions.has_era(Era::Legacy), revisions.has_era(Era::Modern)) {
             (true, true) => (Some(&Legacy::VTABLE), Some(&Modern::VTABLE)),
@@ -238,7 +226,6 @@ impl<'t> ServerInfo<'t> {
     }
 
     /// Leaves the name and the version out of the results of 2026-07-28, where they SHOULD be.
-    #[must_use]
     pub const fn without_server_info(self) -> Self {
         ServerInfo { signs_results: false, ..self }
     }

@@ -151,6 +151,7 @@ impl ProofError {
 
 /// The demands of a resource server on the proof of one request.
 #[derive(Clone, Copy)]
+#[must_use]
 pub struct ProofCheck<'c> {
     method: &'c str,
     url: &'c str,
@@ -164,7 +165,6 @@ pub struct ProofCheck<'c> {
 impl<'c> ProofCheck<'c> {
     /// Makes the check for a request of `method` to `url` at `now`, with an access token that is bound to the key with
     /// this thumbprint (`cnf.jkt`). `url` is the server's own idea of its URL, not one from the request.
-    #[must_use]
     pub const fn new(
         method: &'c str,
         url: &'c str,
@@ -177,13 +177,11 @@ impl<'c> ProofCheck<'c> {
 
     /// Sets how far `iat` may be from the time of the server, in seconds, both ways. Default: 300, as the profile of MCP
     /// has it.
-    #[must_use]
     pub const fn window(self, seconds: UnixSeconds) -> Self {
         ProofCheck { window: seconds, ..self }
     }
 
     /// Demands a nonce. `accepts` returns whether a nonce is valid now.
-    #[must_use]
     pub const fn nonce(self, accepts: &'c dyn Fn(&str) -> bool) -> Self {
         ProofCheck { nonce: Some(accepts), ..self }
     }

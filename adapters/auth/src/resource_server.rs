@@ -237,6 +237,7 @@ pub enum DpopPolicy {
 /// The rules by which a server judges tokens. It borrows all its parts, so it can be made for each request, with the
 /// keys of that time.
 #[derive(Clone, Copy)]
+#[must_use]
 pub struct ResourceServer<'c> {
     resource: &'c str,
     issuers: &'c [TrustedIssuer<'c>],
@@ -255,7 +256,6 @@ const KEYS_TRIED: usize = 4;
 impl<'c> ResourceServer<'c> {
     /// Makes the rules of the server whose tokens have `resource` in `aud`: the URL of its endpoint, byte for byte as in
     /// its metadata.
-    #[must_use]
     pub const fn new(resource: &'c str, issuers: &'c [TrustedIssuer<'c>], verifiers: &'c [&'c dyn Verifier]) -> Self {
         ResourceServer {
             resource,
@@ -271,40 +271,34 @@ impl<'c> ResourceServer<'c> {
     }
 
     /// Sets the URL of the metadata, for `resource_metadata` of challenges.
-    #[must_use]
     pub const fn metadata_url(self, url: &'c str) -> Self {
         ResourceServer { metadata_url: Some(url), ..self }
     }
 
     /// Sets pairs of scopes of which the first includes the second. Default: none. Chains must be written out: with
     /// `admin` over `write` and `write` over `read`, add `admin` over `read`.
-    #[must_use]
     pub const fn implied(self, pairs: &'c [(&'c str, &'c str)]) -> Self {
         ResourceServer { implied: pairs, ..self }
     }
 
     /// Sets the policy on DPoP. Default: [`DpopPolicy::Accepted`].
-    #[must_use]
     pub const fn dpop(self, policy: DpopPolicy) -> Self {
         ResourceServer { dpop: policy, ..self }
     }
 
     /// Demands nonces in DPoP proofs. Send the [current](Nonces::current) one in `DPoP-Nonce` with answers, at least with
     /// [`ProofError::Nonce`]. Default: none are demanded.
-    #[must_use]
     pub const fn nonces(self, nonces: &'c Nonces) -> Self {
         ResourceServer { nonces: Some(nonces), ..self }
     }
 
     /// Sets how far the clocks of issuer and server may be apart, in seconds, for `exp` and `nbf`. Default: 30.
-    #[must_use]
     pub const fn leeway(self, seconds: UnixSeconds) -> Self {
         ResourceServer { leeway: seconds, ..self }
     }
 
     /// Sets whether an answer of the introspection endpoint counts also if it has no `aud`. Only for issuers that answer
     /// `active` solely for tokens that are meant for the server that asks. Default: `false`.
-    #[must_use]
     pub const fn trust_asked_audience(self, yes: bool) -> Self {
         ResourceServer { asked_audience: yes, ..self }
     }
@@ -660,6 +654,7 @@ const ALGORITHMS: [&str; 11] =
 /// # Ok::<(), mcp_sansio_http::mcp_sansio::FullError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct ResourceMetadata<'c> {
     resource: &'c str,
     issuers: &'c [&'c str],
@@ -672,7 +667,6 @@ pub struct ResourceMetadata<'c> {
 
 impl<'c> ResourceMetadata<'c> {
     /// Makes the metadata of the server at `resource`, an https URL, whose clients get tokens from one of `issuers`.
-    #[must_use]
     pub const fn new(resource: &'c str, issuers: &'c [&'c str]) -> Self {
         ResourceMetadata {
             resource,
@@ -686,26 +680,22 @@ impl<'c> ResourceMetadata<'c> {
     }
 
     /// Sets `scopes_supported`: those that a client asks for if a challenge names none. Do not put `offline_access` here.
-    #[must_use]
     pub const fn scopes(self, scopes: &'c [&'c str]) -> Self {
         ResourceMetadata { scopes, ..self }
     }
 
     /// Sets `resource_name`, for people.
-    #[must_use]
     pub const fn name(self, name: &'c str) -> Self {
         ResourceMetadata { name: Some(name), ..self }
     }
 
     /// Sets `resource_documentation`, the URL of a page for people.
-    #[must_use]
     pub const fn documentation(self, url: &'c str) -> Self {
         ResourceMetadata { documentation: Some(url), ..self }
     }
 
     /// Sets the algorithms of DPoP proofs (`dpop_signing_alg_values_supported`), and whether tokens must be bound
     /// (`dpop_bound_access_tokens_required`).
-    #[must_use]
     pub const fn dpop(self, algorithms: &'c [&'c str], required: bool) -> Self {
         ResourceMetadata { dpop_algorithms: algorithms, dpop_required: required, ..self }
     }

@@ -79,7 +79,6 @@ impl Hello {
     }
 
     /// Returns the description for hosts. All lists may change: what comes back may be another server.
-    #[must_use]
     pub fn info(&self) -> ServerInfo<'_> {
         let mut info = ServerInfo::new(&self.name, &self.version);
         for (part, changed) in [

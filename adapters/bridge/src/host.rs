@@ -70,7 +70,6 @@ impl Host {
     }
 
     /// Returns the description for the client behind: the server asks for no more than the host can answer.
-    #[must_use]
     pub fn client_info(&self) -> ClientInfo<'_> {
         let mut info = ClientInfo::new(&self.name, &self.version);
         info = self.title.iter().fold(info, |info, title| info.title(title));

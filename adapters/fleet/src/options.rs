@@ -5,6 +5,7 @@ use std::time::Duration;
 /// The settings of a [`RedisFleet`](crate::RedisFleet).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use]
 pub struct FleetOptions {
     /// See [`prefix`](FleetOptions::prefix).
     pub prefix: String,
@@ -34,38 +35,32 @@ impl FleetOptions {
     }
 
     /// Sets the beginning of the keys in Redis. Default: `mcp:NAME:`.
-    #[must_use]
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         FleetOptions { prefix: prefix.into(), ..self }
     }
 
     /// Sets how many messages Redis keeps, about, for processes that are away. Default: 10,000, mostly some hundred bytes each.
-    #[must_use]
     pub fn keep(self, messages: usize) -> Self {
         FleetOptions { keep: messages.max(1), ..self }
     }
 
     /// Sets how much of this process may wait to be sent: changes, ends of sessions, states of tasks. Beyond it changes become one,
     /// and the others are left out. Default: 10,000.
-    #[must_use]
     pub fn queue(self, messages: usize) -> Self {
         FleetOptions { queue: messages.max(1), ..self }
     }
 
     /// Sets how many bytes this may have. Default: 64 MiB.
-    #[must_use]
     pub fn queue_bytes(self, bytes: usize) -> Self {
         FleetOptions { queue_bytes: bytes, ..self }
     }
 
     /// Sets how long Redis may take to accept a connection or to answer. Default: 2 s.
-    #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         FleetOptions { timeout, ..self }
     }
 
     /// Sets after how long a process that is not heard counts as ended. Each says something once a second. Default: 4 s.
-    #[must_use]
     pub fn silence(self, silence: Duration) -> Self {
         FleetOptions { silence: silence.max(2 * BEAT), ..self }
     }

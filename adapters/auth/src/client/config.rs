@@ -36,6 +36,7 @@ impl fmt::Debug for Secret {
 /// assert!(!format!("{client:?}").contains("s3cret"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct RegisteredClient {
     pub(crate) client_id: String,
     pub(crate) secret: Option<Secret>,
@@ -45,26 +46,22 @@ pub struct RegisteredClient {
 
 impl RegisteredClient {
     /// Makes a client with this `client_id`, without a secret.
-    #[must_use]
     pub fn new(client_id: impl Into<String>) -> Self {
         RegisteredClient { client_id: client_id.into(), secret: None, issuer: None, method: None }
     }
 
     /// Sets `client_secret`.
-    #[must_use]
     pub fn secret(self, secret: impl Into<String>) -> Self {
         RegisteredClient { secret: Some(Secret::new(secret)), ..self }
     }
 
     /// Sets the `issuer` of the authorization server that has registered the client. The id and the secret go to no other.
     /// Default: the first authorization server that needs them; the [`CredentialStore`](crate::CredentialStore) remembers it.
-    #[must_use]
     pub fn issuer(self, issuer: impl Into<String>) -> Self {
         RegisteredClient { issuer: Some(issuer.into()), ..self }
     }
 
     /// Sets `token_endpoint_auth_method`. Default: the first that the authorization server supports.
-    #[must_use]
     pub fn method(self, method: AuthMethod) -> Self {
         RegisteredClient { method: Some(method), ..self }
     }
@@ -126,6 +123,7 @@ pub enum GrantType {
 
 /// The identity provider of [`GrantType::EnterpriseManaged`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct IdentityProvider {
     pub(crate) token_endpoint: String,
     pub(crate) client: RegisteredClient,
@@ -135,7 +133,6 @@ pub struct IdentityProvider {
 impl IdentityProvider {
     /// Makes an identity provider with its token endpoint, the client that is registered there, and an id token of the
     /// person.
-    #[must_use]
     pub fn new(token_endpoint: impl Into<String>, client: RegisteredClient, id_token: Secret) -> Self {
         IdentityProvider { token_endpoint: token_endpoint.into(), client, id_token }
     }
@@ -149,6 +146,7 @@ impl IdentityProvider {
 /// # let _ = config;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct AuthorizationConfig {
     pub(crate) client_name: String,
     pub(crate) redirect_uri: String,
@@ -190,7 +188,6 @@ impl Default for AuthorizationLimits {
 
 impl AuthorizationConfig {
     /// Makes a configuration with `client_name` and the redirect URI, which is `http` on this machine or `https`.
-    #[must_use]
     pub fn new(client_name: impl Into<String>, redirect_uri: impl Into<String>) -> Self {
         AuthorizationConfig {
             client_name: client_name.into(),
@@ -209,13 +206,11 @@ impl AuthorizationConfig {
     }
 
     /// Sets the redirect URI.
-    #[must_use]
     pub fn redirect_uri(self, uri: impl Into<String>) -> Self {
         AuthorizationConfig { redirect_uri: uri.into(), ..self }
     }
 
     /// Sets `client_uri` of a registration: the home page of the application.
-    #[must_use]
     pub fn client_uri(self, uri: impl Into<String>) -> Self {
         AuthorizationConfig { client_uri: Some(uri.into()), ..self }
     }
@@ -224,32 +219,27 @@ impl AuthorizationConfig {
     /// [client id metadata document](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration#client-id-metadata-documents),
     /// which is the `client_id` at servers that support it: an `https` URL with a path that is more than a slash. Another one
     /// ends the login with [`AuthorizationError::Url`](crate::AuthorizationError::Url).
-    #[must_use]
     pub fn client_metadata_url(self, url: impl Into<String>) -> Self {
         AuthorizationConfig { client_metadata_url: Some(url.into()), ..self }
     }
 
     /// Sets a client that was registered in advance. It is used before all others.
-    #[must_use]
     pub fn registered(self, client: RegisteredClient) -> Self {
         AuthorizationConfig { registered: Some(client), ..self }
     }
 
     /// Sets the way to a token. Default: [`GrantType::Any`].
-    #[must_use]
     pub fn grant(self, grant: GrantType) -> Self {
         AuthorizationConfig { grant, ..self }
     }
 
     /// Sets scopes, separated by spaces, that are asked for in addition to what the server demands. Default: none.
-    #[must_use]
     pub fn scope(self, scope: impl Into<String>) -> Self {
         AuthorizationConfig { scope: scope.into(), ..self }
     }
 
     /// Sets whether `offline_access` is asked for where the authorization server has it, so that there is a refresh token.
     /// Default: `true`.
-    #[must_use]
     pub fn offline_access(self, on: bool) -> Self {
         AuthorizationConfig { offline_access: on, ..self }
     }
@@ -257,26 +247,22 @@ impl AuthorizationConfig {
     /// Sets whether a server without protected resource metadata is its own authorization server, as in
     /// [2025-03-26](https://modelcontextprotocol.io/specification/2025-03-26/basic/authorization). Default: `true`. Set
     /// `false` where that revision is not spoken.
-    #[must_use]
     pub fn legacy(self, on: bool) -> Self {
         AuthorizationConfig { legacy: on, ..self }
     }
 
     /// Sets whether a token without proof of possession is refused. Default: `false`; it is refused in any case if the
     /// server demands a proof.
-    #[must_use]
     pub fn require_dpop(self, on: bool) -> Self {
         AuthorizationConfig { require_dpop: on, ..self }
     }
 
     /// Sets the header `MCP-Protocol-Version` of metadata requests. Default: it is left out.
-    #[must_use]
     pub fn protocol_version(self, version: impl Into<String>) -> Self {
         AuthorizationConfig { protocol_version: Some(version.into()), ..self }
     }
 
     /// Sets the limits.
-    #[must_use]
     pub fn limits(self, limits: AuthorizationLimits) -> Self {
         AuthorizationConfig { limits, ..self }
     }

@@ -10,6 +10,7 @@ use crate::time::UnixSeconds;
 
 /// Time, randomness and keys, which the caller lends.
 #[non_exhaustive]
+#[must_use]
 pub struct Environment<'e> {
     /// The time.
     pub now: UnixSeconds,
@@ -29,13 +30,11 @@ impl<'e> Environment<'e> {
     }
 
     /// Sets the key with which the client authenticates.
-    #[must_use]
     pub fn client_key(self, key: &'e dyn Signer) -> Self {
         Environment { client_key: Some(key), ..self }
     }
 
     /// Sets the key to which tokens are bound.
-    #[must_use]
     pub fn dpop_key(self, key: &'e dyn Signer) -> Self {
         Environment { dpop_key: Some(key), ..self }
     }
@@ -46,6 +45,7 @@ mcp_sansio::debug_fields!(impl for Environment<'_> { now });
 /// An answer 401 or 403 of the server.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[must_use]
 pub struct Rejection<'r> {
     /// 401 or 403.
     pub status: u16,
@@ -61,25 +61,21 @@ pub struct Rejection<'r> {
 
 impl<'r> Rejection<'r> {
     /// Makes a rejection of a request without credentials.
-    #[must_use]
     pub const fn new(status: u16, www_authenticate: &'r [&'r str]) -> Self {
         Rejection { status, www_authenticate, dpop_nonce: None, generation: 0, operation: "" }
     }
 
     /// Sets the header `DPoP-Nonce`.
-    #[must_use]
     pub const fn dpop_nonce(self, nonce: &'r str) -> Self {
         Rejection { dpop_nonce: Some(nonce), ..self }
     }
 
     /// Sets with which credentials the request went out.
-    #[must_use]
     pub const fn generation(self, generation: u32) -> Self {
         Rejection { generation, ..self }
     }
 
     /// Sets the operation.
-    #[must_use]
     pub const fn operation(self, operation: &'r str) -> Self {
         Rejection { operation, ..self }
     }
@@ -176,6 +172,7 @@ impl fmt::Debug for FetchStep {
 /// The answer to a [`FetchStep`].
 #[derive(Clone, Copy)]
 #[non_exhaustive]
+#[must_use]
 pub struct Response<'r> {
     /// The status.
     pub status: u16,
@@ -191,25 +188,21 @@ pub struct Response<'r> {
 
 impl<'r> Response<'r> {
     /// Makes an answer without headers.
-    #[must_use]
     pub const fn new(status: u16, body: &'r [u8]) -> Self {
         Response { status, content_type: None, location: None, dpop_nonce: None, body }
     }
 
     /// Sets the header `Content-Type`.
-    #[must_use]
     pub const fn content_type(self, value: Option<&'r str>) -> Self {
         Response { content_type: value, ..self }
     }
 
     /// Sets the header `Location`.
-    #[must_use]
     pub const fn location(self, value: Option<&'r str>) -> Self {
         Response { location: value, ..self }
     }
 
     /// Sets the header `DPoP-Nonce`.
-    #[must_use]
     pub const fn dpop_nonce(self, value: Option<&'r str>) -> Self {
         Response { dpop_nonce: value, ..self }
     }

@@ -181,6 +181,7 @@ impl Occurrence {
 
 /// Follows one subscription: an event type with arguments.
 #[derive(Debug)]
+#[must_use]
 pub struct EventFollower {
     pub(super) name: String,
     arguments: Option<OwnedRaw>,
@@ -207,7 +208,6 @@ pub struct EventFollower {
 
 impl EventFollower {
     /// Follows the event type with this name, from now on.
-    #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         EventFollower {
             name: name.into(),
@@ -230,13 +230,11 @@ impl EventFollower {
     }
 
     /// Sets the arguments, a JSON object. Default: none.
-    #[must_use]
     pub fn arguments(self, arguments: Raw<'_>) -> Self {
         EventFollower { arguments: Some(OwnedRaw::new(arguments)), ..self }
     }
 
     /// Sets the [cursor](EventFollower::cursor) from which it goes on; `None` or an empty text: from now on. Default: `None`.
-    #[must_use]
     pub fn cursor_from(self, cursor: Option<String>) -> Self {
         let cursor = cursor.filter(|cursor| !cursor.is_empty());
         EventFollower { next_cursor: cursor.clone(), cursor, ..self }
@@ -244,19 +242,16 @@ impl EventFollower {
 
     /// Sets `maxAgeMs`: older occurrences, in milliseconds, are left out. Default: none are.
     #[doc(alias = "maxAgeMs")]
-    #[must_use]
     pub fn max_age(self, millis: Millis) -> Self {
         EventFollower { max_age: Some(millis), ..self }
     }
 
     /// Polls, also if the server has streams: for a client that must not keep a connection open.
-    #[must_use]
     pub fn poll_only(self) -> Self {
         EventFollower { streams: false, ..self }
     }
 
     /// Sets the shortest time between two polls, in milliseconds. Default: 1000.
-    #[must_use]
     pub fn poll_floor(self, millis: Millis) -> Self {
         EventFollower { floor: millis, ..self }
     }

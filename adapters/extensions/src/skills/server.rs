@@ -55,6 +55,7 @@ const AROUND: usize = 256;
 
 /// A file of a skill.
 #[derive(Debug)]
+#[must_use]
 pub struct SkillFile {
     path: &'static str,
     mime: &'static str,
@@ -66,7 +67,6 @@ pub struct SkillFile {
 impl SkillFile {
     /// Makes a file with its path in the directory of the skill, such as `assets/logo.png`, and its `mimeType`. Panics if the
     /// path has an empty segment, `.`, `..`, or a character that needs percent-encoding; a constant does not compile then.
-    #[must_use]
     pub const fn new(path: &'static str, mime: &'static str, bytes: &'static [u8]) -> Self {
         assert!(is_plain_path(path), "a path of a file has segments of A-Z, a-z, 0-9, `-`, `.`, `_` and `~`");
         let text = match core::str::from_utf8(bytes) {
@@ -77,7 +77,6 @@ impl SkillFile {
     }
 
     /// Makes a file in Markdown.
-    #[must_use]
     pub const fn markdown(path: &'static str, bytes: &'static [u8]) -> Self {
         SkillFile::new(path, MARKDOWN, bytes)
     }
@@ -107,6 +106,7 @@ impl SkillFile {
 
 /// A skill that a server has.
 #[derive(Debug)]
+#[must_use]
 pub struct ServedSkill {
     uri: &'static str,
     description: &'static str,
@@ -121,7 +121,6 @@ impl ServedSkill {
     /// segment of the directory is its name. `description` must be that of the front matter. Panics, so that a constant does
     /// not compile, if a rule is broken: no `SKILL.md` with front matter, an invalid name, two files of one path, more than
     /// 512 files or 16 MiB.
-    #[must_use]
     #[allow(clippy::indexing_slicing, reason = "bounded by the loops; a const fn has no iterators")]
     pub const fn new(uri: &'static str, description: &'static str, files: &'static [SkillFile]) -> Self {
         let skill = ServedSkill { uri, description, fields: None, files, is_dynamic: false, room: 0 };
@@ -153,7 +152,6 @@ impl ServedSkill {
     }
 
     /// Sets the fields of the front matter besides `name` and `description`, a JSON object. Default: none.
-    #[must_use]
     pub const fn fields(mut self, object: &'static str) -> Self {
         self.fields = Some(Raw::constant(object));
         self.room += object.len();
@@ -162,7 +160,6 @@ impl ServedSkill {
 
     /// Makes the skill dynamic: its files have no digests in the entry, and those that are not in the table are read by
     /// [`ServeSkills::read_dynamic`].
-    #[must_use]
     pub const fn dynamic(mut self) -> Self {
         self.is_dynamic = true;
         self
@@ -205,7 +202,6 @@ impl ServedSkill {
     }
 
     /// Returns the files.
-    #[must_use]
     pub const fn files(&self) -> &'static [SkillFile] {
         self.files
     }

@@ -60,7 +60,6 @@ pub struct FollowedEvents {
 
 impl FollowedEvents {
     /// Returns its state, for the cursor after the events that were taken.
-    #[must_use]
     pub const fn follower(&self) -> &EventFollower {
         &self.follower
     }

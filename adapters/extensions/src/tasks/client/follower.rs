@@ -209,6 +209,7 @@ struct Open {
 /// Ask [`next`](TaskFollower::next) what to do, do it, and take the [events](TaskFollower::event). It always ends: in the
 /// time of its [limits](FollowLimits) at the latest. Each request may be sent again, for example after a loss.
 #[derive(Debug)]
+#[must_use]
 pub struct TaskFollower {
     handle: TaskHandle,
     limits: FollowLimits,
@@ -238,13 +239,11 @@ pub struct TaskFollower {
 
 impl TaskFollower {
     /// Follows a task that a call has just returned: it polls when the interval is over.
-    #[must_use]
     pub fn new(handle: TaskHandle, limits: FollowLimits) -> Self {
         TaskFollower { is_new: true, ..TaskFollower::resume(handle, limits) }
     }
 
     /// Follows a task whose handle was kept: it polls at once.
-    #[must_use]
     pub fn resume(handle: TaskHandle, limits: FollowLimits) -> Self {
         TaskFollower {
             handle,
@@ -269,7 +268,6 @@ impl TaskFollower {
 
     /// Sets the trace of its requests, that of the call which began the task
     /// ([trace context](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta)). Default: none.
-    #[must_use]
     pub fn trace_context(self, trace: TraceContext<'static>) -> Self {
         TaskFollower { trace, ..self }
     }

@@ -15,6 +15,7 @@ use crate::http::tls::{TlsConfig, TlsConnector};
 
 /// Sends one request over connections of its own and waits for the response, as long as the limits allow.
 #[derive(Clone, Default)]
+#[must_use]
 pub struct Fetcher {
     limits: FetchLimits,
     pub(crate) allows: Option<Allows>,
@@ -97,27 +98,23 @@ impl std::error::Error for FetchFailed {}
 
 impl Fetcher {
     /// Makes a fetcher with these limits.
-    #[must_use]
     pub fn new(limits: FetchLimits) -> Self {
         Fetcher { limits, ..Fetcher::default() }
     }
 
     /// Sets the TLS configuration. Default: the certificates of the system are trusted.
     #[cfg(feature = "tls")]
-    #[must_use]
     pub fn tls(self, config: Arc<rustls::ClientConfig>) -> Self {
         Fetcher { tls: Some(config), ..self }
     }
 
     /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
     /// all, for URLs of others choose those of `mcp_sansio_auth::url::Reach::Public`; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
-    #[must_use]
     pub fn addresses(self, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Fetcher { allows: Some(Arc::new(allows)), ..self }
     }
 
     /// Sets the longest body of a response, in bytes.
-    #[must_use]
     pub fn body(mut self, bytes: usize) -> Self {
         self.limits = self.limits.body(bytes);
         self
