@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use mcp_sansio::client::Client;
+use mcp_sansio::client::{Client, TransportError};
 use mcp_sansio::json::{OwnedRaw, Raw};
 use mcp_sansio::server::Millis;
 use mcp_sansio_extensions::events::client::{EventError, EventFollower, StreamNotification};
@@ -71,10 +71,14 @@ pub fn take_follower_input(
             true => Ok(()),
             false => Err(ClientError::Server(error)),
         },
-        FollowerInput::Outcome(Err(error)) => match follower.lost(now) && engine.is_connected() && may_pass(&error) {
-            true => Ok(()),
-            false => Err(error),
-        },
+        FollowerInput::Outcome(Err(error)) => {
+            // A server, or what is between, may end a confirmed stream in order, without a response.
+            let in_order = !follower.awaits_answer() && error.lost() == Some(TransportError::Invalid);
+            match follower.lost(now) && engine.is_connected() && (in_order || may_pass(&error)) {
+                true => Ok(()),
+                false => Err(error),
+            }
+        }
     }
 }
 
@@ -89,9 +93,7 @@ impl From<EventError> for ServerError {
 mod tests {
     use std::task::Poll;
 
-    use mcp_sansio::client::{
-        ClientEvent, ClientHandle, ClientHandler, ClientInfo, LineClient, Request, TransportError,
-    };
+    use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler, ClientInfo, LineClient, Request, RequestError};
     use mcp_sansio::frame::LineBuffer;
     use mcp_sansio::memory::Store;
     use mcp_sansio::revision::Revision;
@@ -151,6 +153,25 @@ mod tests {
         for ended in [1, 2] {
             say(&mut outcomes, &mut client, third.to_bits(), &long);
             assert_eq!(cancelled(&client), ended);
+        }
+    }
+    // spec: E056
+    #[test]
+    fn a_confirmed_stream_may_end_without_a_response() {
+        static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+        let mut engine = ClientOptions::new().engine(&PROFILE, 4);
+        engine.connect_as(Revision::V2026_07_28);
+        for is_confirmed in [true, false] {
+            let mut bell = EventFollower::new("bell.rung");
+            bell.next(0);
+            if is_confirmed {
+                let params = OwnedRaw::new(Raw::constant(r#"{"cursor":"1"}"#));
+                let active = FollowerInput::Notification(StreamNotification::Active, params);
+                take_follower_input(&mut bell, active, 0, &engine).unwrap();
+            }
+            let lost = ClientError::failed(&RequestError::Lost(TransportError::Invalid));
+            let taken = take_follower_input(&mut bell, FollowerInput::Outcome(Err(lost)), 0, &engine);
+            assert_eq!(taken.is_ok(), is_confirmed, "{taken:?}");
         }
     }
 }
