@@ -2,9 +2,10 @@
 //! suites prescribe the answers of the tools. With `--mount axum` or `hyper` it is mounted there, with `mio` the driver of that example serves it. With `--key` it
 //! seals its sessions, so that each process with the key serves them. With `--fleet URL --process N` it is one of several processes,
 //! with the Redis at that URL. With `--issuer URL` it takes only tokens of that issuer for itself, with
-//! `--extensions 2025-11-25` it declares extensions for one scenario.
+//! `--extensions 2025-11-25` it declares extensions for one scenario. With `--events public` or `loopback` it is the server of `events.py` instead.
 
 mod audience;
+mod events;
 mod extensions;
 mod mount;
 mod scopes;
@@ -45,7 +46,7 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
-    let (mut fleet, mut process, mut issuer, mut extends) = (None, 0, None, false);
+    let (mut fleet, mut process, mut issuer, mut extends, mut reach) = (None, 0, None, false, None);
     let port = match *arguments {
         ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
             for option in rest.chunks(2) {
@@ -57,6 +58,7 @@ fn main() -> io::Result<()> {
                     ["--fleet", url] if mounted.is_none() => fleet = Some(url),
                     ["--issuer", url] if mounted.is_none() => issuer = Some(url),
                     ["--extensions", "2025-11-25"] if mounted.is_none() => extends = true,
+                    ["--events", told @ ("public" | "loopback")] if mounted.is_none() => reach = Some(told),
                     ["--process", number] => process = number.parse().map_err(io::Error::other)?,
                     _ => return Err(usage()),
                 }
@@ -65,6 +67,9 @@ fn main() -> io::Result<()> {
         }
         _ => return Err(usage()),
     };
+    if let Some(reach) = reach {
+        return events::serve(port, reach);
+    }
     match mounted {
         None => serve(port, fleet, process, issuer, extends),
         Some("axum") => mount::axum(port),
@@ -77,7 +82,7 @@ fn main() -> io::Result<()> {
 fn usage() -> io::Error {
     io::Error::other(
         "usage: conformance-server [--mount axum|hyper|mio] --port N [--key HEX] [--fleet URL --process N] [--issuer URL] \
-         [--extensions 2025-11-25]",
+         [--extensions 2025-11-25] [--events public|loopback]",
     )
 }
 

@@ -1,14 +1,19 @@
 //! The same client over `mcp_sansio_smol`: `conformance-client --smol URL`.
 
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
 use mcp_sansio::client::views::{ListPromptsResult, ListResourcesResult, ListToolsResult};
-use mcp_sansio::client::{ClientInfo, Request};
+use mcp_sansio::client::{ClientInfo, Request, SendError, SubscriptionFilter};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio_extensions::events::client::{EventFollower, LIST_CHANGED, are_offered};
 use mcp_sansio_extensions::skills::{SkillsCapability, capability};
 use mcp_sansio_smol::client::{AuthorizationOptions, Client, ClientError, Http, HttpOptions, OwnedResult};
 
-use crate::user::User;
-use crate::{ECHO_EXTENSIONS, EXTENSIONS, Echo, EchoExtensions, Task, invent, skills};
+use crate::events::Listener;
+use crate::user::{EVENTS_CHANGED, User};
+use crate::{ECHO_EXTENSIONS, EXTENSIONS, Echo, EchoExtensions, Task, events, invent, skills};
 
 /// Connects and tries every item. Returns the number of requests that failed.
 pub(crate) fn run(
@@ -33,6 +38,7 @@ pub(crate) fn run(
                 let arguments = EchoExtensions::of(server.as_ref().and_then(|server| server.capabilities()));
                 host.request(Request::call(ECHO_EXTENSIONS).arguments(&arguments)).await;
             }
+            hearing if hearing.starts_with(events::SCENARIOS) => host.hear(events::time(&task.context)).await?,
             _ => host.try_everything().await?,
         }
         host.client.close().await;
@@ -125,6 +131,39 @@ impl Host {
         Ok(())
     }
 
+    /// Hears of events for as long as the task says.
+    async fn hear(&mut self, time: Duration) -> Result<(), ClientError> {
+        let server = self.client.server();
+        let capabilities = server.as_ref().and_then(|server| server.capabilities());
+        if !are_offered(capabilities) {
+            return match self.client.follow_events(EventFollower::new("conformance.ticks")) {
+                Err(ClientError::NotSent(SendError::NotOffered)) => Ok(()),
+                other => other.map(|_| println!("followed")),
+            };
+        }
+        let _changes = match events::tells_of_changes(capabilities) {
+            true => Some(self.client.listen(&SubscriptionFilter::new().topics(&[LIST_CHANGED]))?),
+            false => None,
+        };
+        let list = Request::raw("events/list", None);
+        let all = events::listeners(&self.list(list).await?);
+        let tasks = all.into_iter().map(|(name, listener)| smol::spawn(follow(self.client.clone(), name, listener)));
+        let (tasks, end) = (tasks.collect::<Vec<_>>(), Instant::now() + time);
+        while Instant::now() < end {
+            smol::Timer::after(events::PAUSE).await;
+            if EVENTS_CHANGED.swap(false, Ordering::Relaxed) {
+                self.list(list).await?;
+            }
+        }
+        for task in tasks {
+            // One that still runs ends here.
+            if let Some(Err(error)) = task.cancel().await {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     async fn list(&self, list: Request<'_>) -> Result<Vec<OwnedResult>, ClientError> {
         let mut pages = self.client.pages(list);
         let mut all = Vec::new();
@@ -146,4 +185,31 @@ impl Host {
             }
         }
     }
+}
+
+/// Hears of one event type until it is cancelled, or its subscription is over.
+async fn follow(client: Client, name: String, listener: Listener) -> Result<(), ClientError> {
+    match listener {
+        Listener::Follower(follower) => {
+            let mut heard = client.follow_events(follower)?;
+            while let Some(event) = smol::stream::StreamExt::next(&mut heard).await {
+                match event {
+                    Ok(event) => events::show(&name, &event),
+                    Err(error) => events::ended(&name, error)?,
+                }
+            }
+        }
+        Listener::Webhook(mut hook) => loop {
+            let result = match client.request(hook.subscribe()).await {
+                Ok(result) => result,
+                Err(error) => return events::ended(&name, error),
+            };
+            if let Err(error) = hook.subscribed(result.raw(), events::unix_millis()) {
+                println!("no subscription to {name}: {error}");
+            }
+            let Some(at) = hook.refresh_at() else { return Ok(()) };
+            smol::Timer::after(Duration::from_millis(at.saturating_sub(events::unix_millis()))).await;
+        },
+    }
+    Ok(())
 }

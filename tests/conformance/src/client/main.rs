@@ -2,6 +2,7 @@
 //! environment.
 //! It connects, lists every item, and tries every item.
 
+mod events;
 mod futures;
 mod invent;
 mod login;
@@ -108,6 +109,9 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
             let declared = host.client.server().and_then(|server| server.capabilities()).map(OwnedRaw::<0>::new);
             let arguments = EchoExtensions::of(declared.as_ref().map(OwnedRaw::raw));
             host.request(&Request::call(ECHO_EXTENSIONS).arguments(&arguments));
+        }
+        hearing if hearing.starts_with(events::SCENARIOS) => {
+            events::hear(&mut host.client, events::time(&task.context))?;
         }
         _ => host.try_everything()?,
     }

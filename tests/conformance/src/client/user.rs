@@ -1,5 +1,7 @@
 //! The user of the client: accepts every question, with the defaults of each form.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use mcp_sansio::client::form::Form;
 use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
 use mcp_sansio::client::views::View;
@@ -9,6 +11,9 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::service::ContentBlock;
 
 use crate::invent;
+
+/// The server has said that its event types have changed.
+pub(crate) static EVENTS_CHANGED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) struct User;
 
@@ -24,6 +29,9 @@ impl ClientHandler for User {
                         eprintln!("not answered: {error}");
                     }
                 }
+            }
+            ClientEvent::Notification { method, .. } if method.eq_str("notifications/events/list_changed") => {
+                EVENTS_CHANGED.store(true, Ordering::Relaxed);
             }
             other => println!("{other:?}"),
         }
