@@ -100,6 +100,11 @@ impl Server<'_> {
             return None;
         };
         self.check(context, request, &mut terms, why)?;
+        if self.is_in_use(request.id.as_bytes()) {
+            // Not while a reply to the client before goes out in windows.
+            let free = self.free_id.filter(|_| !out.held());
+            free.or_else(|| why.fail_request("Invalid request: the id is in use"))?(self, request.id.as_bytes());
+        }
         let about = context.about;
         let event = match request.method {
             Method::Initialize => {
@@ -129,7 +134,12 @@ impl Server<'_> {
         let mut why = RpcError::NONE;
         let mut terms = self.terms(context, request, &mut why)?;
         self.check(context, request, &mut terms, &mut why)?;
-        (request.id.as_bytes().len() <= super::ID_MAX).then_some(terms)
+        let id = request.id.as_bytes();
+        (id.len() <= super::ID_MAX && !self.is_in_use(id)).then_some(terms)
+    }
+
+    fn is_in_use(&self, id: &[u8]) -> bool {
+        self.find(id).is_some() || self.has_listen(id)
     }
 
     /// Returns the revision that a request is served under.
@@ -170,7 +180,7 @@ impl Server<'_> {
         terms: &mut Negotiated,
         why: &mut RpcError<'_>,
     ) -> Option<()> {
-        let (id, meta) = (request.id.as_bytes(), &request.envelope.meta);
+        let meta = &request.envelope.meta;
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
             return why.fail_method();
         }
@@ -185,9 +195,6 @@ impl Server<'_> {
         if let Some((level, logging)) = meta.log_level.zip(context.about.logging).filter(|_| terms.revision.is_modern())
         {
             terms.level = Some((logging.level)(level, why)?);
-        }
-        if self.find(id).is_some() || self.has_listen(id) {
-            return why.fail_request("Invalid request: the id is in use");
         }
         Some(())
     }

@@ -114,6 +114,8 @@ pub struct Server<'m> {
     pub(crate) write_news: Option<NewsWriter>,
     /// Called when `initialize` comes on an open connection.
     pub(crate) reopen: Option<fn(&mut Server<'_>)>,
+    /// Called when a request has an id that is in use; without it the request is refused.
+    pub(crate) free_id: Option<fn(&mut Server<'_>, &[u8])>,
     /// Changes that handlers have published.
     #[cfg(feature = "alloc")]
     pub(crate) published: published::PublishedChanges,
@@ -224,6 +226,7 @@ impl<'m> Server<'m> {
             subscribing: None,
             write_news: None,
             reopen: None,
+            free_id: None,
             #[cfg(feature = "alloc")]
             published: published::PublishedChanges::new(),
             news: false,
@@ -273,10 +276,17 @@ impl<'m> Server<'m> {
     }
 
     /// Lets `initialize` on an open connection open it again, after [`forget_peer`](Server::forget_peer). For wires
-    /// without a sign that a client has gone, such as a UART. Default: it is refused.
+    /// without a sign that a client has gone, such as a UART. From 2026-07-28 on there is no `initialize`: a request whose id is in use
+    /// ends the one before, which a client that has gone has sent. Default: both are refused.
     #[must_use]
     pub const fn reopening(mut self) -> Self {
         self.reopen = Some(|server| server.forget_peer());
+        self.free_id = Some(|server, id| {
+            server.change_subscriptions(RecordChange::DropListen(id));
+            if let Some(token) = server.find(id) {
+                server.forget(token);
+            }
+        });
         self
     }
 

@@ -175,3 +175,29 @@ fn without_it_a_connection_is_opened_once() {
         assert!(say(session, state, OPENING).contains("serverInfo"));
     });
 }
+
+/// In 2026-07-28 nothing opens a connection. A client that counts its ids anew takes the place of one that has gone.
+#[test]
+fn the_next_client_of_2026_07_28_uses_the_same_ids() {
+    let modern = |method: &str, params: &str| {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"{method}\",\"params\":{{{params},{meta}}}}}\n")
+    };
+    let listen = modern("subscriptions/listen", r#""notifications":{"resourceSubscriptions":["test://a"]}"#);
+    let wait = modern("tools/call", r#""name":"wait""#);
+    for reopening in [true, false] {
+        with_wire(reopening, |session, state| {
+            say(session, state, &listen);
+            let said = say(session, state, &wait);
+            assert_eq!(said.contains("the id is in use"), !reopening, "{said}");
+            let Some(gone) = *state else { return };
+            assert_eq!(say(session, state, &wait), "");
+            assert!(session.answer(&SERVICE, state, gone, |_, call| call.text("late")).is_err());
+            let token = state.unwrap();
+            session.answer(&SERVICE, state, token, |_, call| call.text("done")).unwrap();
+            session.publish(ServerChange::Resource("test://a"));
+            let said = say(session, state, "");
+            assert!(said.contains("done") && !said.contains("updated") && said.lines().count() == 1, "{said}");
+        });
+    }
+}
