@@ -11,7 +11,7 @@ use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResu
 use crate::events::event_type::{EventType, FORBIDDEN, NOT_FOUND};
 use crate::events::leases::{end_lapsed, hold, unsubscribe};
 use crate::events::ring::{HasEvents, ID, WebhookMethods, ring};
-use crate::events::source::{Cursor, EventSubscription, Occurrences, Step, cursor_of};
+use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS, Occurrences, Step, cursor_of};
 use crate::events::streams::StreamSlot;
 
 /// The most occurrences in the result of a poll.
@@ -136,7 +136,7 @@ impl<'r, S: HasEvents> Wanted<'r, S> {
         request: &CustomRequest<'r>,
     ) -> Result<(&'static EventType<S>, u32, EventSubscription<'r>), RpcError<'static>> {
         let (event, number) = named(state, request)?;
-        let arguments = request.params().and_then(|params| params.get("arguments")).unwrap_or(Raw::constant("{}"));
+        let arguments = request.params().and_then(|params| params.get("arguments")).unwrap_or(NO_ARGUMENTS);
         if arguments.kind() != JsonKind::Object {
             return Err(RpcError::invalid_params("Invalid params: arguments is not an object"));
         }

@@ -15,6 +15,9 @@ pub struct EventSubscription<'s> {
     pub principal: Option<&'s str>,
 }
 
+/// The arguments of a subscription that gives none. A constant: at run time it would be checked, and could panic.
+pub(crate) const NO_ARGUMENTS: Raw<'static> = Raw::constant("{}");
+
 /// A cursor: at most 64 bytes.
 pub(crate) type Cursor = FixedText<64>;
 

@@ -6,7 +6,7 @@ use mcp_sansio::memory::records::{Record, Records};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::Millis;
 
-use crate::events::source::EventSubscription;
+use crate::events::source::{EventSubscription, NO_ARGUMENTS};
 
 /// The user of a subscription. Data: the name.
 const PRINCIPAL: u8 = 1;
@@ -47,7 +47,7 @@ impl<'m, T: Place> Subscribers<'m, T> {
         let one = |kind| self.records.iter().find(|record| record.owner as usize == number && record.kind == kind);
         let arguments = one(ARGUMENTS).and_then(|record| Raw::parse(record.data).ok());
         let principal = one(PRINCIPAL).and_then(|record| core::str::from_utf8(record.data).ok());
-        EventSubscription { arguments: arguments.unwrap_or(Raw::constant("{}")), principal }
+        EventSubscription { arguments: arguments.unwrap_or(NO_ARGUMENTS), principal }
     }
 
     /// Returns the number of a new place for a subscription, if the share of its user is not used up.
