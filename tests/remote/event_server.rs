@@ -4,11 +4,11 @@
 use std::io::{Read, Write};
 
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::server::{MessageLimits, RequestToken, RespondError};
+use mcp_sansio::server::{MessageLimits, RequestToken};
 use mcp_sansio::service::{Call, Extension, HandlerResult, Service, Tool};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_extensions::events::{
-    EventOccurrence, EventType, Events, FORBIDDEN, HasEvents, StreamSlot, deliver, emit, extension,
+    EventOccurrence, EventType, Events, FORBIDDEN, HasEvents, StreamSlot, deliver, emit, end_stream, extension, turn,
 };
 
 pub struct Door {
@@ -42,7 +42,7 @@ impl Door {
     }
 
     pub fn cancelled(&mut self, token: RequestToken) {
-        self.events.end_stream(token);
+        end_stream(self, token);
         self.ended += 1;
     }
 }
@@ -80,11 +80,7 @@ pub fn serve_lines() {
     let (mut stdin, mut stdout) = (std::io::stdin(), std::io::stdout());
     loop {
         let next = session.run(&SERVICE, &mut door);
-        while let Some(token) = door.events.next_stream(0) {
-            if session.answer(&SERVICE, &mut door, token.as_custom(), deliver) == Err(RespondError::Stale) {
-                door.events.end_stream(token);
-            }
-        }
+        turn(&mut door, 0, |door, token| session.answer(&SERVICE, door, token.as_custom(), deliver));
         let written = session.pending().len();
         stdout.write_all(session.pending()).unwrap();
         stdout.flush().unwrap();

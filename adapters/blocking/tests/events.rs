@@ -122,7 +122,8 @@ fn streams_beside_each_other() {
 fn a_stream_over_http_is_opened_again() {
     use mcp_sansio_blocking::client::Http;
     use mcp_sansio_blocking::http::HttpServer;
-    use mcp_sansio_extensions::events::deliver;
+    use mcp_sansio_extensions::events::{deliver, turn};
+    use mcp_sansio_http::endpoint::App;
 
     let mut address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let mut bell = EventFollower::new("bell.rung").poll_floor(1);
@@ -133,12 +134,9 @@ fn a_stream_over_http_is_opened_again() {
         let stopper = server.stopper();
         let serving = std::thread::spawn(move || {
             let server = server.tick(|app, endpoint, now| {
-                while let Some(token) = app.state.events.next_stream(now) {
-                    if endpoint.answer(app, token.as_custom(), deliver).is_err() {
-                        app.state.events.end_stream(token);
-                    }
-                }
-                app.state.events.next_heartbeat()
+                turn(app.state, now, |door, token| {
+                    endpoint.answer(&mut App::new(&event_server::SERVICE, door), token.as_custom(), deliver)
+                })
             });
             server.serve(const { &event_server::SERVICE }, &mut event_server::Door::new(start, 4))
         });

@@ -5,7 +5,7 @@ use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw, write};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
 use mcp_sansio::memory::{Slots, Store};
-use mcp_sansio::server::{Millis, RequestToken, ServerChange};
+use mcp_sansio::server::{Millis, ServerChange};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
 
@@ -195,27 +195,6 @@ impl<'m> Events<'m> {
     /// more, or whose event type is gone, are ended. Call it when a source has something new, and when rights have changed.
     pub fn wake(&mut self) {
         self.streams.emitted(None);
-    }
-
-    /// Returns a stream that has something to send, or needs a heartbeat: answer it with [`deliver`](crate::events::deliver), by the
-    /// method `answer` of the connection. After the last one it returns `None`, once. [`turn`](crate::events::turn) does it for you.
-    pub fn next_stream(&mut self, now: Millis) -> Option<RequestToken> {
-        self.now = now;
-        self.streams.next(now)
-    }
-
-    /// Returns the time at which a stream is due without a new occurrence; `None` without streams.
-    #[must_use]
-    pub fn next_heartbeat(&self) -> Option<Millis> {
-        self.streams.next_due()
-    }
-
-    /// Forgets a stream, whose request is over. With [`on_subscribe`](EventType::on_subscribe), call the function
-    /// [`end_stream`](crate::events::end_stream) instead.
-    pub fn end_stream(&mut self, token: RequestToken) {
-        if let Some((number, _)) = self.streams.close(token) {
-            self.streams.forget(number);
-        }
     }
 
     /// Returns the number of occurrences that are in the ring.
