@@ -30,6 +30,7 @@
 #   FIRMWARE_LEAN=1           smaller code for ARM (bm_lean in tests/bare_metal/toolchain.sh says how), for which the source
 #                             of `core` is fetched if it must; fails where that cannot be. 0: as everybody builds. Unset:
 #                             lean where that source is (rustup component add rust-src), which takes 20 seconds once
+#   FIRMWARE_QEMU=arguments   more arguments of QEMU, such as `-icount shift=5`, a packet capture or a monitor
 #   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and tests/bare_metal/toolchain.sh
 set -eu
 
@@ -77,7 +78,6 @@ esac
 machine+=(-nodefaults -display none -monitor none -semihosting-config "enable=on,target=native")
 
 if [ "$name" = ethernet ]; then
-    # FIRMWARE_QEMU: more arguments, say `-icount shift=5` or a packet capture.
     net=user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80
     case $target in
     riscv32*) net=(-netdev "$net" -global virtio-mmio.force-legacy=false
@@ -96,4 +96,4 @@ fi
 # there is nobody to outlive it but the relay, which ends with the client's pipe.
 # -nodefaults: no monitor, no second UART; nothing but UART0 on standard output.
 exec "$BM_QEMU" "${machine[@]}" -chardev stdio,id=uart0 -serial chardev:uart0 \
-    -kernel "$elf" < <(cat 2>/dev/null && printf '\004\004\004\004' 2>/dev/null)
+    ${FIRMWARE_QEMU:-} -kernel "$elf" < <(cat 2>/dev/null && printf '\004\004\004\004' 2>/dev/null)

@@ -16,6 +16,14 @@ import time
 from programs import Host
 
 
+def monitor(path, command):
+    """Gives a command to QEMU's monitor."""
+    with socket.socket(socket.AF_UNIX) as monitor:
+        monitor.connect(path)
+        monitor.sendall(f"{command}\n".encode())
+        time.sleep(0.2)
+
+
 class Board:
     """A board whose line is always at the same path, while it is plugged in."""
 
@@ -37,10 +45,10 @@ class Board:
         self.process.wait()
 
     def reset(self):
-        with socket.socket(socket.AF_UNIX) as monitor:
-            monitor.connect(self.monitor)
-            monitor.sendall(b"system_reset\n")
-            time.sleep(0.2)
+        monitor(self.monitor, "system_reset")
+
+    def press(self):
+        monitor(self.monitor, "sendkey ctrl 40")
 
 
 def talk(board, host_era, server_era):

@@ -19,6 +19,8 @@ tests/conformance/install.sh
 if command -v qemu-system-arm >/dev/null; then
   board=$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)
   "$python" tests/bridge/board.py "$board"
+  button=$(FIRMWARE_LEAN=0 examples/firmware/run.sh build interrupts)
+  "$python" tests/bridge/events.py "$button" "$(FIRMWARE_LEAN=0 examples/firmware/run.sh build ethernet)"
   tests/interop/.venv-mcp-1.30/bin/python tests/bridge/home_assistant.py "$board"
 else
   echo "left out: no qemu-system-arm" >&2

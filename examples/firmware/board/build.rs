@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 fn main() {
-    let stack = if env::var_os("CARGO_FEATURE_SMALL_STACK").is_some() { "10K" } else { "16K" };
+    let stack = if env::var_os("CARGO_FEATURE_SMALL_STACK").is_some() { "9K" } else { "16K" };
     let target = env::var("TARGET").expect("cargo sets TARGET");
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     if target.starts_with("riscv") {

@@ -39,9 +39,9 @@ pub use chip::Adc;
 pub use chip::Timer;
 #[cfg(feature = "embassy")]
 pub use chip::run;
+pub use chip::{Button, Led, Watchdog, cycles, exit, log};
 #[cfg(feature = "ethernet")]
 pub use chip::{Ethernet, EthernetPort};
-pub use chip::{Led, Watchdog, cycles, exit, log};
 #[cfg(target_arch = "arm")]
 pub use chip::{Mutex, free};
 pub use clock::{Clock, timed};
@@ -69,6 +69,8 @@ pub struct Board {
     pub uart: Uart,
     /// The status LED, off.
     pub led: Led,
+    /// The select button, not running yet.
+    pub button: Button,
     /// Milliseconds since the start.
     pub clock: Clock,
     /// The watchdog, not running yet.
@@ -95,6 +97,7 @@ pub fn start() -> Board {
     Board {
         uart: Uart::start(),
         led: Led::start(),
+        button: Button::new(),
         clock: Clock::default(),
         watchdog: Watchdog::new(),
         #[cfg(feature = "timer")]

@@ -1,6 +1,6 @@
 //! The service: temperature, LED, a measurement that takes some time, a history, and a panel for hosts that can show it.
 
-use board::{Adc, Led};
+use board::{Adc, Button, Led};
 use mcp_sansio::json::write::decimal;
 use mcp_sansio::json::{Decimal, Object};
 use mcp_sansio::protocol::ServerCapability;
@@ -10,10 +10,11 @@ use mcp_sansio::service::{
     SourceError, Tool, ToolAnnotations,
 };
 use mcp_sansio_extensions::apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
+use mcp_sansio_extensions::events::{self, Events, deliver, end_stream, turn};
 use serde::Deserialize;
 
 use crate::random::Random;
-use crate::{App, Endpoint, manual};
+use crate::{App, Endpoint, button, manual};
 
 /// The URI of the state of the LED and the clock.
 const STATUS: &str = "board://status";
@@ -29,6 +30,8 @@ const LOOK_MILLIS: Millis = 1_000;
 /// The state that all handlers share.
 pub(crate) struct State {
     led: Led,
+    button: Button,
+    pub(crate) events: Events<'static>,
     adc: Adc,
     /// The milliseconds since the start.
     now: Millis,
@@ -64,7 +67,8 @@ const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world
 const SETS: ToolAnnotations =
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
-static EXTENSIONS: [Extension<State>; 2] = [mcp_sansio_extensions::apps::extension(), manual::EXTENSION];
+static EXTENSIONS: [Extension<State>; 3] =
+    [mcp_sansio_extensions::apps::extension(), events::extension(), manual::EXTENSION];
 
 /// The panel: longer than any buffer of the board, sent in windows.
 static PANEL: Page = Page::new("ui://board/panel", "panel", include_str!("panel.html"))
@@ -110,13 +114,15 @@ static PROMPTS: [Prompt<State>; 1] = [Prompt::new("check_temperature", "Asks whe
     .complete(complete_limit)];
 
 /// Returns the state at the start.
-pub(crate) fn state(led: Led, adc: Adc, now: Millis, _: &mut Random) -> Option<State> {
+pub(crate) fn state(led: Led, mut button: Button, adc: Adc, now: Millis, random: &mut Random) -> Option<State> {
     let measurements = [const { None }; MEASUREMENTS];
-    Some(State { led, adc, now, started: now, measurements, switched: false, told: (0, now) })
+    let events = button::events(random)?;
+    button.start();
+    Some(State { led, button, events, adc, now, started: now, measurements, switched: false, told: (0, now) })
 }
 
 impl State {
-    fn seconds(&self) -> u64 {
+    pub(crate) fn seconds(&self) -> u64 {
         self.now.saturating_sub(self.started) / 1000
     }
 
@@ -129,6 +135,10 @@ impl State {
 pub(crate) fn go_on(app: &mut App<'_>, endpoint: &mut Endpoint, now: Millis) {
     let state = &mut *app.state;
     state.now = now;
+    if state.button.was_pressed(now) {
+        button::pressed(state, now);
+    }
+    turn(state, now, |state, token| endpoint.answer(&mut App::new(&SERVICE, state), token.as_custom(), deliver));
     if core::mem::take(&mut state.switched) {
         endpoint.publish(ServerChange::Resource(STATUS));
     }
@@ -169,6 +179,7 @@ fn step(measurement: &mut Measurement, app: &mut App<'_>, endpoint: &mut Endpoin
 }
 
 fn cancelled(state: &mut State, token: RequestToken) {
+    end_stream(state, token);
     for place in &mut state.measurements {
         if place.as_ref().is_some_and(|measurement| measurement.token == token) {
             *place = None;

@@ -1,6 +1,6 @@
 //! The service that the official conformance suites expect, the same as on the host.
 
-use board::{Adc, Led, Static};
+use board::{Adc, Button, Led, Static};
 use mcp_sansio::server::Millis;
 pub(crate) use mcp_sansio_conformance_fixture::SERVICE;
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes};
@@ -23,7 +23,7 @@ static RESULT_BYTES: Static<[u8; RESULTS]> = Static::new([0; RESULTS]);
 static RANDOM: Static<Option<Random>> = Static::new(None);
 
 /// Returns the state at the start.
-pub(crate) fn state(_: Led, _: Adc, _: Millis, random: &mut Random) -> Option<State> {
+pub(crate) fn state(_: Led, _: Button, _: Adc, _: Millis, random: &mut Random) -> Option<State> {
     let tasks = Tasks::new(TASK_SLOTS.take()?, RESULT_BYTES.take()?);
     Some(Fixture::new(tasks, KEEP, RANDOM.take()?.insert(random.fork())))
 }

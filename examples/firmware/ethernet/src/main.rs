@@ -4,6 +4,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+#[cfg(not(feature = "fixture"))]
+mod button;
 mod connection;
 #[cfg(not(feature = "fixture"))]
 mod device;
@@ -48,7 +50,9 @@ fn main() -> ! {
     let mut watchdog = board.watchdog;
     let now = clock.now();
     let Some(Memory { net, endpoint, connections, body }) = Memory::take(board.ethernet, now) else { board::exit() };
-    let Some(mut state) = offer::state(board.led, board.adc, now, &mut net.port.random) else { board::exit() };
+    let Some(mut state) = offer::state(board.led, board.button, board.adc, now, &mut net.port.random) else {
+        board::exit()
+    };
     let mut app = App::new(&offer::SERVICE, &mut state);
 
     #[cfg(feature = "report")]

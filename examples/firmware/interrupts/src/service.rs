@@ -3,9 +3,10 @@
 use board::Led;
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio::server::{Progress, RequestToken, RespondError, ServerChange};
-use mcp_sansio::service::{Call, HandlerResult, ReadResource, Resource, Service, Tool, ToolAnnotations};
+use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, ServerChange};
+use mcp_sansio::service::{Call, Extension, HandlerResult, ReadResource, Resource, Service, Tool, ToolAnnotations};
 use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_extensions::events::{Events, deliver, end_stream, extension, turn};
 use serde::Deserialize;
 use thermometer::{history, sensor};
 
@@ -20,6 +21,7 @@ pub(crate) struct Device {
     pub(crate) seconds: u32,
     /// The resource has changed, and its subscribers are not notified yet.
     changed: bool,
+    pub(crate) events: Events<'static>,
     measurements: [Option<Measurement>; MEASUREMENTS],
 }
 
@@ -39,14 +41,15 @@ struct Measurement {
 type Connection = LineServer<'static, LineSink<SliceStorage<'static>>>;
 
 impl Device {
-    pub(crate) fn new(led: Led) -> Self {
-        Device { led, seconds: 0, changed: false, measurements: [None; MEASUREMENTS] }
+    pub(crate) fn new(led: Led, events: Events<'static>) -> Self {
+        Device { led, seconds: 0, changed: false, events, measurements: [None; MEASUREMENTS] }
     }
 }
 
 pub(crate) const SERVICE: Service<'static, Device> = Service::new("interrupts", env!("CARGO_PKG_VERSION"))
     .tools(&TOOLS)
     .resources(&RESOURCES)
+    .extend(&EXTENSIONS)
     .feature(ServerCapability::Subscribe)
     .on_cancel(cancelled);
 
@@ -68,6 +71,8 @@ static TOOLS: [Tool<Device>; 4] = [
         )
         .hints(READS),
 ];
+
+static EXTENSIONS: [Extension<Device>; 1] = [extension()];
 
 static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
@@ -114,6 +119,7 @@ fn status(device: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
 }
 
 fn cancelled(device: &mut Device, token: RequestToken) {
+    end_stream(device, token);
     for place in &mut device.measurements {
         if place.is_some_and(|measurement| measurement.token == token) {
             *place = None;
@@ -122,7 +128,7 @@ fn cancelled(device: &mut Device, token: RequestToken) {
 }
 
 /// Does the work that is due, at every turn of the loop.
-pub(crate) fn go_on(device: &mut Device, session: &mut Connection) {
+pub(crate) fn go_on(device: &mut Device, session: &mut Connection, now: Millis) {
     if core::mem::take(&mut device.changed) {
         session.publish(ServerChange::Resource(STATUS));
     }
@@ -132,6 +138,11 @@ pub(crate) fn go_on(device: &mut Device, session: &mut Connection) {
         if let Some(place) = device.measurements.get_mut(at) {
             *place = left;
         }
+    }
+    turn(device, now, |device, token| session.answer(&SERVICE, device, token.as_custom(), deliver));
+    // A stream has no end of its own.
+    if session.has_ended() && device.measurements.iter().all(Option::is_none) {
+        let _ = session.abandon();
     }
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "adc")]
 mod adc;
+mod button;
 mod copy;
 #[cfg(feature = "embassy")]
 mod embassy;
@@ -19,6 +20,7 @@ mod watchdog;
 
 #[cfg(feature = "adc")]
 pub use adc::Adc;
+pub use button::Button;
 pub use cortex_m::interrupt::{Mutex, free};
 #[cfg(feature = "stack")]
 pub(crate) use cortex_m_rt::STACK_PAINT_VALUE;

@@ -1,11 +1,12 @@
 //! The parts of QEMU's machine `virt` that a small device has too: one RV32IMC, 256 KiB used as flash, 80 KiB of
 //! RAM, a 16550, a clock, a network. The machine exists in QEMU only.
 //!
-//! Missing parts are simulated: the LED is a variable, the watchdog does nothing, the temperature is a constant
-//! with noise.
+//! Missing parts are simulated: the LED is a variable, the button is never pressed, the watchdog does nothing, the temperature is
+//! a constant with noise.
 
 #[cfg(feature = "adc")]
 mod adc;
+mod button;
 mod copy;
 mod end;
 #[cfg(feature = "ethernet")]
@@ -19,6 +20,7 @@ mod watchdog;
 
 #[cfg(feature = "adc")]
 pub use adc::Adc;
+pub use button::Button;
 pub(crate) use end::give_up;
 pub use end::{exit, log};
 #[cfg(feature = "ethernet")]
