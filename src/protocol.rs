@@ -229,6 +229,13 @@ impl Method {
         matches!(self, Initialize | Discover | Ping | SetLevel | Subscribe | Unsubscribe | Listen)
     }
 
+    /// Returns whether it sets something for its client alone, `resources/subscribe`, `resources/unsubscribe` or `logging/setLevel`: a
+    /// program may answer it in place of the server, see [`Server::admit_own`](crate::server::Server::admit_own).
+    #[must_use]
+    pub const fn is_setting(self) -> bool {
+        matches!(self, Method::Subscribe | Method::Unsubscribe | Method::SetLevel)
+    }
+
     /// Returns whether the era has the method.
     #[must_use]
     pub fn is_of(self, era: Era) -> bool {

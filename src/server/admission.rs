@@ -5,8 +5,8 @@ use super::request::{IncomingRequest, Negotiated, object};
 use super::server_info::{Legacy, Logging, Modern, Served};
 use super::subscriptions::TOO_MANY_SUBSCRIPTIONS;
 use super::{
-    OVERLOADED, RpcError, Server, ServerEvent, ServerInfo, ServerOptions, StreamBody, StreamedReply, WINDOWS,
-    WriteReply, words,
+    OVERLOADED, RequestToken, RpcError, Server, ServerEvent, ServerInfo, ServerOptions, StreamBody, StreamedReply,
+    WINDOWS, WriteReply, words,
 };
 use crate::json::object::Object;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method, meta};
@@ -84,9 +84,6 @@ impl Server<'_> {
         why: &mut RpcError<'a>,
         out: &mut dyn Out,
     ) -> Served<'a> {
-        if request.id.as_bytes().len() > super::ID_MAX {
-            return why.set(RpcError::invalid_request(words("Invalid request: the id is too long")).refusing());
-        }
         // Not while a reply to the client before goes out in windows.
         if request.method == Method::Initialize
             && self.peer.revision().is_some()
@@ -95,16 +92,7 @@ impl Server<'_> {
         {
             reopen(self);
         }
-        let Some(mut terms) = self.terms(context, request, why) else {
-            why.refuses = true;
-            return None;
-        };
-        self.check(context, request, &mut terms, why)?;
-        if self.is_in_use(request.id.as_bytes()) {
-            // Not while a reply to the client before goes out in windows.
-            let free = self.free_id.filter(|_| !out.held());
-            free.or_else(|| why.fail_request("Invalid request: the id is in use"))?(self, request.id.as_bytes());
-        }
+        let terms = self.checked_terms(context, request, why, out)?;
         let about = context.about;
         let event = match request.method {
             Method::Initialize => {
@@ -129,17 +117,54 @@ impl Server<'_> {
         Some(event)
     }
 
-    /// Returns the terms of a request that the server answers itself; `None` if it refuses it.
-    pub(crate) fn own_terms(&self, context: &ServerOptions<'_>, request: &IncomingRequest<'_>) -> Option<Negotiated> {
+    /// Admits a request that the server would answer itself, for a program that answers it with [`respond`](Server::respond) or
+    /// [`fail`](Server::fail): one that passes [`Method::is_setting`] on. Its effect comes by
+    /// [`set_subscribed`](Server::set_subscribed) and [`set_log_level`](Server::set_log_level). Returns `None` if the request was
+    /// refused.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: nothing has changed. Send the pending bytes and call again with the same message.
+    /// [`FullError::Never`]: the sink is too small for the refusal.
+    pub fn admit_own(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Option<RequestToken>, FullError> {
         let mut why = RpcError::NONE;
-        let mut terms = self.terms(context, request, &mut why)?;
-        self.check(context, request, &mut terms, &mut why)?;
-        let id = request.id.as_bytes();
-        (id.len() <= super::ID_MAX && !self.is_in_use(id)).then_some(terms)
+        let terms = self.checked_terms(context, request, &mut why, out);
+        let Some(token) = terms.and_then(|terms| self.admit(request, &terms, &mut why)) else {
+            return self.refuse(request, &why, out).map(|()| None);
+        };
+        if request.method.is_setting() {
+            self.peer.mark_initialized();
+        }
+        Ok(Some(token))
     }
 
-    fn is_in_use(&self, id: &[u8]) -> bool {
-        self.find(id).is_some() || self.has_listen(id)
+    /// Returns the terms of a request; `None` if it is refused.
+    fn checked_terms<'a>(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        why: &mut RpcError<'a>,
+        out: &dyn Out,
+    ) -> Option<Negotiated> {
+        let id = request.id.as_bytes();
+        if id.len() > super::ID_MAX {
+            return why.set(RpcError::invalid_request(words("Invalid request: the id is too long")).refusing());
+        }
+        let Some(mut terms) = self.terms(context, request, why) else {
+            why.refuses = true;
+            return None;
+        };
+        self.check(context, request, &mut terms, why)?;
+        if self.find(id).is_some() || self.has_listen(id) {
+            // Not while a reply to the client before goes out in windows.
+            let free = self.free_id.filter(|_| !out.held());
+            free.or_else(|| why.fail_request("Invalid request: the id is in use"))?(self, id);
+        }
+        Some(terms)
     }
 
     /// Returns the revision that a request is served under.

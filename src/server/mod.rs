@@ -58,7 +58,7 @@ use self::around::SentMessage;
 use self::subscriptions::{NewsWriter, Quota, RecordChange, SubscriptionVtable, WRITE_ALL, WRITE_LISTS};
 use crate::json::{ParseError, Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
-use crate::protocol::{Method, code};
+use crate::protocol::{LoggingLevel, Method, code};
 use crate::revision::Revision;
 use crate::rpc::{Envelope, MessageShape, fault_code};
 use crate::sink::{FullError, MessageHead, Out};
@@ -492,6 +492,12 @@ impl Server<'_> {
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Sets the least severe level of log messages for the client, for a program that answers `logging/setLevel`
+    /// [itself](Server::admit_own). Default: `info`.
+    pub const fn set_log_level(&mut self, level: LoggingLevel) {
+        self.peer.level = level;
     }
 
     /// Returns a notification to the client of now, without its method.

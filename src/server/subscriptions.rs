@@ -203,6 +203,18 @@ impl Server<'_> {
         uris.filter_map(|record| core::str::from_utf8(split(&record).1).ok())
     }
 
+    /// Notes that the client of the present scope has subscribed to a resource (`on`) or unsubscribed, for a program that answers
+    /// `resources/subscribe` and `resources/unsubscribe` [itself](Server::admit_own). Returns `false` if there is no room.
+    pub fn set_subscribed(&mut self, uri: &str, on: bool) -> bool {
+        let (scope, uri) = (self.scope, Text::new(uri.as_bytes(), false));
+        let is_known = |record: Record<'_>| is_uri(&record, scope, &uri);
+        if !on {
+            self.subscriptions.remove(|record| is_known(*record));
+            return true;
+        }
+        self.subscriptions.iter().any(is_known) || self.keep_uri(URI, &[], &uri, &mut self.quota()).is_ok()
+    }
+
     /// Returns whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
         // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.

@@ -333,8 +333,11 @@ impl<S> Service<'_, S> {
         if let Some(token) = entered.get() {
             let outcome = match step {
                 Err(FullError::Now) => Outcome::Again,
-                // A listen that is acknowledged.
-                _ => kind.get().unwrap_or(if own { Outcome::Result } else { Outcome::Later }),
+                _ => kind.get().unwrap_or(match request.method() {
+                    // It is acknowledged.
+                    Method::Listen => Outcome::Result,
+                    _ => Outcome::Later,
+                }),
             };
             self.leave_layers(state, token, outcome, server.now);
         }
@@ -353,24 +356,20 @@ impl<S> Service<'_, S> {
     ) -> Result<Dispatched, FullError> {
         let context = ServerOptions { checks: origin.checks, ..ServerOptions::new(&self.about) };
         // One that is refused anyway, no layer gets.
-        if let Some(terms) = server.own_terms(&context, request) {
-            let mut why = RpcError::NONE;
-            let Some(token) = server.admit(request, &terms, &mut why) else {
-                return server.refuse(request, &why, out).map(|()| Dispatched::Handled);
+        let Some(token) = server.admit_own(&context, request, out)? else { return Ok(Dispatched::Handled) };
+        let caller = Caller::new(origin, request.meta(), server);
+        entered.set(Some(token));
+        let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out);
+        let answered = answered.inspect_err(|_| entered.set(None))?;
+        if let Some(ran) = answered {
+            let outcome = match ran.outcome {
+                Ok(Settled::Answered) | Err(_) => ran.outcome,
+                Ok(_) if request.method().is_setting() => ran.outcome,
+                Ok(_) => Err(HandlerFailure::Fail(NOT_LATER)),
             };
-            let caller = Caller::new(origin, request.meta(), server);
-            entered.set(Some(token));
-            let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out);
-            let answered = answered.inspect_err(|_| entered.set(None))?;
-            if let Some(ran) = answered {
-                let outcome = match ran.outcome {
-                    Ok(Settled::Answered) | Err(_) => ran.outcome,
-                    Ok(_) => Err(HandlerFailure::Fail(NOT_LATER)),
-                };
-                return self.settle(state, token, HandlerRun { outcome, ..ran }, server, out);
-            }
-            server.forget(token);
+            return self.settle(state, token, HandlerRun { outcome, ..ran }, server, out);
         }
+        server.forget(token);
         (Hooks::BY_CALLER.dispatch)(self, origin, state, request, server, out)
     }
 

@@ -377,7 +377,10 @@ fn requests_that_the_server_answers_itself() {
             assert_eq!(guard.take(), [&["ping", "Result"], &subscribed[..], &["logging/setLevel", "Result"]].concat());
             *guard.refuses.lock().unwrap() = "later";
             assert_eq!(say(&request(revision, 6, "ping", json!({})))[0]["error"]["code"], -32603);
-            assert_eq!(server.in_flight(), 0);
+            guard.take();
+            assert!(say(&request(revision, 7, "logging/setLevel", json!({"level": "debug"}))).is_empty());
+            assert_eq!(guard.take(), ["logging/setLevel", "Later"]);
+            assert_eq!((server.in_flight(), server.peer().log_level()), (1, LoggingLevel::Error));
         });
     }
 }

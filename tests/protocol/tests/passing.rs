@@ -1,7 +1,7 @@
 //! What a server without a service needs that passes messages on: it changes as little as it can.
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::rpc::MessageShape;
 use mcp_sansio::server::{
     IncomingRequest, MessageLimits, RespondError, Server, ServerEvent, ServerInfo, ServerOptions,
@@ -13,6 +13,8 @@ const OPENING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":
 #[derive(Default)]
 struct Front {
     out: LineSink<Vec<u8>>,
+    /// Settings are not the server's to answer.
+    passes: bool,
 }
 
 impl Front {
@@ -24,11 +26,17 @@ impl Front {
         request: &mut IncomingRequest<'a>,
     ) -> Option<ServerEvent<'a>> {
         let info = ServerInfo::new("front", "1").feature(ServerCapability::Tools).feature(ServerCapability::Subscribe);
+        let info = info.feature(ServerCapability::Logging);
+        let options = ServerOptions::new(&info);
         request.read(line.as_bytes()).unwrap();
-        if let MessageShape::Response { .. } = request.shape() {
-            return None;
+        match request.shape() {
+            MessageShape::Response { .. } => None,
+            _ if self.passes && request.method().is_setting() => {
+                let token = server.admit_own(&options, request, &mut self.out).unwrap()?;
+                Some(ServerEvent::Request { token })
+            }
+            _ => server.handle_read(&options, request, &mut self.out).unwrap(),
         }
-        server.handle_read(&ServerOptions::new(&info), request, &mut self.out).unwrap()
     }
 
     fn said(&mut self) -> String {
@@ -88,4 +96,34 @@ fn the_resources_of_all_subscriptions() {
     let mut uris: Vec<_> = server.subscribed_uris().collect();
     uris.sort_unstable();
     assert_eq!(uris, ["r://a", "r://b", "r://c"], "{}", front.said());
+}
+
+/// What the client sets counts when the program says so, and the answer is the program's.
+#[test]
+fn settings_that_the_program_answers() {
+    let (mut server, mut front) =
+        (Server::growing(MessageLimits::default()), Front { passes: true, ..Front::default() });
+    let mut request = IncomingRequest::empty();
+    let subscribe = r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"r://a"}}"#;
+    assert!(front.say(&mut server, subscribe, &mut request).is_none());
+    assert!(front.said().contains("Not opened"));
+    front.say(&mut server, OPENING, &mut request);
+    front.said();
+    let Some(ServerEvent::Request { token }) = front.say(&mut server, subscribe, &mut request) else { panic!() };
+    assert!(server.peer().is_initialized() && server.subscribed_uris().next().is_none());
+    assert!(front.say(&mut server, subscribe, &mut request).is_none());
+    assert!(front.said().contains("the id is in use"));
+    assert!(server.set_subscribed("r://a", true) && server.set_subscribed("r://a", true));
+    server.respond(token, Raw::constant(r#"{"_meta":{"x":1.0}}"#), &mut front.out).unwrap();
+    assert_eq!(front.said(), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"_meta\":{\"x\":1.0}}}\n");
+    assert_eq!(server.subscribed_uris().collect::<Vec<_>>(), ["r://a"]);
+    let level = r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"of another protocol"}}"#;
+    let Some(ServerEvent::Request { token }) = front.say(&mut server, level, &mut request) else { panic!() };
+    server.fail_raw(token, -1, Raw::constant(r#"{"code":-1,"message":"no"}"#), &mut front.out).unwrap();
+    assert_eq!(server.peer().log_level(), LoggingLevel::Info);
+    server.set_log_level(LoggingLevel::Debug);
+    assert_eq!(server.peer().log_level(), LoggingLevel::Debug);
+    assert!(server.set_subscribed("r://a", false) && server.subscribed_uris().next().is_none());
+    let mut small = Server::new(mcp_sansio::memory::Slots::growing(1));
+    assert!(!small.set_subscribed("r://a", true));
 }
