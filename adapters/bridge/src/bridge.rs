@@ -26,13 +26,16 @@ use mcp_sansio::sink::{GrowingStorage, LineSink, Out};
 
 use crate::behind::Behind;
 use crate::hello::Hello;
-use crate::requests::{HostRequest, RequestState};
+use crate::requests::{HostRequest, RequestState, Setting};
 use crate::tools::Tools;
 use crate::write::written;
 use crate::{BridgeLimits, Host, ToolFilter};
 
 /// The client behind, if its connection is open.
 pub(crate) type Link<'l, 'c, 'm> = Option<&'l mut ClientHandle<'c, 'm>>;
+
+/// The result of a request that sets something.
+pub(crate) const EMPTY: Raw<'static> = Raw::constant("{}");
 
 /// The beginning of the `requestState` of the bridge's own rounds.
 const ROUND: &str = "mcp-bridge:";
@@ -126,10 +129,10 @@ pub struct Bridge {
     pub(crate) listen: Option<PendingId>,
     /// The server has agreed to the listen.
     pub(crate) listening: bool,
-    /// The URIs of the listen.
-    uris: Vec<String>,
+    /// The URIs that the server knows of.
+    pub(crate) uris: Vec<String>,
     /// The URIs that several hosts want.
-    wanted: Vec<String>,
+    pub(crate) wanted: Vec<String>,
     /// The level that the host has set.
     pub(crate) level: Option<LoggingLevel>,
     /// The number of the last round.
@@ -374,7 +377,15 @@ impl Bridge {
         now: Millis,
     ) -> Result<(), FullError> {
         let info = self.hello.info();
-        match self.server.handle_read(&ServerOptions::new(&info), request, &mut self.out)? {
+        let options = ServerOptions::new(&info);
+        // The answer to what the host sets is that of the server behind.
+        let event = match request.method().is_setting() {
+            true => {
+                self.server.admit_own(&options, request, &mut self.out)?.map(|token| ServerEvent::Request { token })
+            }
+            false => self.server.handle_read(&options, request, &mut self.out)?,
+        };
+        match event {
             Some(ServerEvent::Request { token }) => self.admit(token, request, line, link.as_deref_mut(), now),
             Some(ServerEvent::Cancelled { token }) => self.cancelled(token, request.reason(), link.as_deref_mut(), now),
             Some(ServerEvent::Notification { method, params }) => {
@@ -382,13 +393,7 @@ impl Bridge {
             }
             _ => {}
         }
-        if request.method() == Method::SetLevel && self.server.peer().revision().is_some() {
-            self.level = Some(self.server.peer().log_level());
-        }
         if let Some(link) = link {
-            if let (Method::SetLevel, Some(level)) = (request.method(), self.level) {
-                let _ = link.client.set_log_level(level, link.out);
-            }
             self.follow(link, false);
         }
         self.pull();
@@ -445,6 +450,9 @@ impl Bridge {
         now: Millis,
     ) {
         let Some(own) = self.requests.get_mut(at) else { return };
+        if own.method.is_setting() {
+            return self.send_setting(at, request, link, now);
+        }
         let (params, given) = (request.params(), request.envelope().meta);
         let mut sent = match own.method {
             Method::Other => Request::raw(&own.name.0, params),
@@ -464,7 +472,13 @@ impl Bridge {
             self.level = Some(level);
             let _ = link.client.set_log_level(level, link.out);
         }
-        match link.send(&sent) {
+        let sent = link.send(&sent);
+        self.was_sent(at, sent, now);
+    }
+
+    fn was_sent(&mut self, at: usize, sent: Result<PendingId, SendError>, now: Millis) {
+        let Some(own) = self.requests.get_mut(at) else { return };
+        match sent {
             Ok(back) => own.sent(back),
             Err(SendError::NotInRevision | SendError::NotOffered) => {
                 self.end(at, End::Failed(RpcError::method_not_found()), now);
@@ -474,6 +488,42 @@ impl Bridge {
                 self.end(at, End::Failed(RpcError::internal(&why)), now);
             }
         }
+    }
+
+    /// Passes on what a host sets. A server of 2026-07-28 has no such requests: it agrees to a subscription with the acknowledgement of
+    /// a `subscriptions/listen`, and gets the level with each request.
+    fn send_setting(&mut self, at: usize, request: &IncomingRequest<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        let Some(own) = self.requests.get(at) else { return };
+        let (is_modern, is_shared) = (link.client.is_modern(), self.outputs.is_some());
+        let end = match &own.setting {
+            Some(Setting::Subscribed(uri, true)) if is_modern => {
+                let sent = link.client.listen(&SubscriptionFilter::new().uris(&[uri]));
+                return self.was_sent(at, sent, now);
+            }
+            // Others may want it still: see `follow`.
+            Some(Setting::Subscribed(_, false)) if is_modern || is_shared => End::Result(EMPTY),
+            &Some(Setting::Level(level)) if is_modern => {
+                let _ = link.client.set_log_level(self.common_level(level), link.out);
+                End::Result(EMPTY)
+            }
+            None if is_modern => End::Failed(RpcError::invalid_params("Invalid params: no such level, or no uri")),
+            &Some(Setting::Level(level)) if is_shared => {
+                let level = self.common_level(level);
+                let sent = link.send(&Request::set_level(level).no_timeout());
+                return self.was_sent(at, sent, now);
+            }
+            _ => {
+                let sent = link.send(&Request::of(own.method, request.params()).no_timeout());
+                return self.was_sent(at, sent, now);
+            }
+        };
+        self.end(at, end, now);
+        self.follow(link, false);
+    }
+
+    /// Returns the level that all hosts need if one of them wants `level`: their server drops what the others do not want.
+    fn common_level(&self, level: LoggingLevel) -> LoggingLevel {
+        self.level.filter(|_| self.outputs.is_some()).map_or(level, |others| others.min(level))
     }
 
     /// Takes the answers of a host of 2026-07-28 to the questions of a round.
@@ -523,10 +573,9 @@ impl Bridge {
         }
     }
 
-    /// Sets the level of log messages that one of several hosts wants.
-    pub fn set_level(&mut self, level: LoggingLevel, link: Option<&mut ClientHandle<'_, '_>>) {
-        // Their server drops what the others do not want.
-        let level = self.level.map_or(level, |others| others.min(level));
+    /// Sets the level of log messages that one of several hosts of several servers wants.
+    pub(crate) fn set_level(&mut self, level: LoggingLevel, link: Link<'_, '_, '_>) {
+        let level = self.common_level(level);
         self.level = Some(level);
         if let Some(link) = link.filter(|_| self.is_open()) {
             let _ = link.client.set_log_level(level, link.out);
@@ -599,14 +648,16 @@ impl Bridge {
     }
 
     /// Answers a request with a result.
-    pub(crate) fn respond(&mut self, front: RequestToken, result: Raw<'_>) {
+    pub(crate) fn respond(&mut self, front: RequestToken, setting: Option<Setting>, result: Raw<'_>) {
         match self.outputs {
-            None => respond(front, result, &mut self.server, &mut self.out),
+            None => respond(front, setting, result, &mut self.server, &mut self.out),
             Some(_) => {
                 let result = own(result);
                 match self.take_part(front) {
                     true => self.done_parts.push((front, Ok(result))),
-                    false => self.about(Some(front), move |server, out| respond(front, result.raw(), server, out)),
+                    false => {
+                        self.about(Some(front), move |server, out| respond(front, setting, result.raw(), server, out));
+                    }
                 }
             }
         }
@@ -689,7 +740,10 @@ impl Bridge {
                 // Only the journal needs it.
                 let is_error = || result.get("isError").and_then(|failed| failed.bool()) == Some(true);
                 let outcome = if self.journal.is_some() && is_error() { "tool error" } else { "result" };
-                self.respond(front, result);
+                if let Some(Setting::Level(level)) = request.setting {
+                    self.level = Some(self.common_level(level));
+                }
+                self.respond(front, request.setting, result);
                 Cow::Borrowed(outcome)
             }
             // The code of a resource that does not exist is another one from 2026-07-28 on.
@@ -740,12 +794,18 @@ impl Bridge {
         if !fresh && uris == self.uris {
             return;
         }
+        let is_new = |uri: &String| !self.uris.contains(uri);
+        if !(fresh || link.client.is_modern() || uris.iter().any(is_new)) {
+            // The listen need not have them: the server got the host's own request.
+            let mut unsubscribe = |uri: &String| link.send(&Request::unsubscribe(uri).no_timeout());
+            return self.uris.retain(|uri| uris.contains(uri) || unsubscribe(uri).is_err());
+        }
         self.uris = uris;
         let names: Vec<&str> = self.uris.iter().map(String::as_str).collect();
         let old = self.listen.take();
         self.listen = listen(link, &names);
         self.listening = false;
-        if let Some(old) = old.filter(|_| !fresh) {
+        if let Some(old) = old {
             let _ = link.cancel(old, None);
         }
     }
@@ -855,8 +915,18 @@ pub(crate) fn own(raw: Raw<'_>) -> OwnedRaw {
 /// The reason for a question that its host does not get.
 pub(crate) const NOT_ASKED: &str = "The host cannot be asked now";
 
-pub(crate) fn respond(front: RequestToken, result: Raw<'_>, server: &mut Server<'_>, out: &mut dyn Out) {
-    answered(front, server.respond(front, result, out), server, out);
+pub(crate) fn respond(
+    front: RequestToken,
+    setting: Option<Setting>,
+    result: Raw<'_>,
+    server: &mut Server<'_>,
+    out: &mut dyn Out,
+) {
+    let done = match setting.is_none_or(|setting| setting.apply(server)) {
+        true => server.respond(front, result, out),
+        false => server.fail(front, &RpcError::internal("Overloaded: too many subscriptions"), out),
+    };
+    answered(front, done, server, out);
 }
 
 /// Says so where an answer was too large.

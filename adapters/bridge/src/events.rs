@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use mcp_sansio::client::{
     ChangeNotification, ClientEvent, ClientHandle, InitializeResult, InputRequests, PendingId, RequestError,
-    TransportError,
+    Subscriptions, TransportError,
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
@@ -14,10 +14,13 @@ use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap, meta};
 use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, ServerChange};
 
 use crate::Bridge;
-use crate::bridge::{Asked, End, NOT_ASKED, Output, key, own};
+use crate::bridge::{Asked, EMPTY, End, NOT_ASKED, Output, key, own};
 use crate::hello::Hello;
-use crate::requests::{HostRequest, Question, RequestState};
+use crate::requests::{HostRequest, Question, RequestState, Setting};
 use crate::write::{replaced, written};
+
+/// The reason for a subscription that a server of 2026-07-28 leaves out of its acknowledgement.
+const NOT_AGREED: &str = "The server has not agreed to this subscription";
 
 impl Bridge {
     /// Takes an event of the client behind. Its program gives it all of them.
@@ -103,10 +106,7 @@ impl Bridge {
                     let _ = server.notify(&method, params, out);
                 });
             }
-            // The client has opened its listen anew: changes may have been missed.
-            ClientEvent::Listening(_) if core::mem::replace(&mut self.listening, true) => {
-                self.publish(ServerChange::All);
-            }
+            ClientEvent::Listening(agreed) => self.acknowledged(&agreed, link, now),
             _ => {}
         }
         self.pull();
@@ -115,7 +115,6 @@ impl Bridge {
     fn connected(&mut self, hello: &InitializeResult<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
         self.behind.connected(&self.limits);
         self.hello = Hello::of(hello.result);
-        self.listen = None;
         self.follow(link, true);
         // From 2026-07-28 on a server logs for those alone who ask; a host before that asks for nothing.
         let is_old = self.host.as_ref().is_none_or(|host| !host.is_modern());
@@ -161,7 +160,7 @@ impl Bridge {
         }
         let Some(at) = self.requests.iter().position(|request| request.back() == Some(token)) else { return };
         match outcome {
-            Ok(result) => self.end(at, End::Result(result), now),
+            Ok(result) => self.succeeded(at, result, link, now),
             Err(RequestError::Error(error)) if error.is_not_opened() && !link.client.is_modern() => {
                 // The board behind the wire was reset. What else was under way may have been executed before.
                 self.behind.anew();
@@ -180,10 +179,45 @@ impl Bridge {
         }
     }
 
+    /// Answers a request with the result of the server, and notes what it has set.
+    fn succeeded(&mut self, at: usize, result: Raw<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        let setting = self.requests.get(at).and_then(|request| request.setting.clone());
+        self.end(at, End::Result(result), now);
+        let Some(setting) = setting else { return };
+        if let Setting::Subscribed(uri, on) = setting {
+            // Until the program gives the URIs of all hosts.
+            if on && self.outputs.is_some() {
+                self.wanted.push(uri.clone());
+            }
+            if !link.client.is_modern() {
+                self.uris.retain(|known| *known != uri);
+                self.uris.extend(on.then_some(uri));
+                self.uris.sort_unstable();
+            }
+        }
+        self.follow(link, false);
+    }
+
+    /// Takes the acknowledgement of a listen: that for all changes, or one in the place of a `resources/subscribe`.
+    fn acknowledged(&mut self, agreed: &Subscriptions, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        if let Some(at) = self.requests.iter().position(|request| request.back() == Some(agreed.token)) {
+            match agreed.uris {
+                0 => self.end(at, End::Failed(RpcError::invalid_params(NOT_AGREED)), now),
+                _ => self.succeeded(at, EMPTY, link, now),
+            }
+            let _ = link.cancel(agreed.token, None);
+        } else if self.listen == Some(agreed.token) && core::mem::replace(&mut self.listening, true) {
+            // The client has opened its listen anew: changes may have been missed.
+            self.publish(ServerChange::All);
+        }
+    }
+
     /// Lets a request wait for the next connection if the server has surely not executed it, else ends it.
     fn repeat(&mut self, at: usize, why: TransportError, now: Millis) {
         let Some(request) = self.requests.get_mut(at) else { return };
-        if why.is_unsent() && request.is_sent() && !request.line.is_empty() && now < request.until {
+        // To set the same twice does no harm.
+        let may_repeat = why.is_unsent() || request.setting.is_some();
+        if may_repeat && request.is_sent() && !request.line.is_empty() && now < request.until {
             return request.waits_again();
         }
         let may = if why.is_unsent() { "was not executed" } else { "may have been executed" };
@@ -284,7 +318,7 @@ impl Bridge {
         let asked = questions.iter().map(|question| question.id).collect();
         request.park(number, now.saturating_add(self.limits.question_time), asked);
         if let Ok(result) = Raw::parse(&result) {
-            self.respond(front, result);
+            self.respond(front, None, result);
         }
     }
 }

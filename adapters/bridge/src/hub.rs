@@ -10,11 +10,12 @@ use core::mem::take;
 use mcp_sansio::client::ServerRequestId;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{OwnedRaw, Raw, Text};
-use mcp_sansio::protocol::{LoggingLevel, code};
-use mcp_sansio::server::{Millis, RequestToken, Scope, Server};
+use mcp_sansio::protocol::{LoggingLevel, Method, code};
+use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, Scope, Server};
 use mcp_sansio::sink::Out;
 
-use crate::bridge::{Link, PartOutcome, TERMS, answered, own, respond};
+use crate::bridge::{EMPTY, Link, PartOutcome, TERMS, answered, own, respond};
+use crate::requests::Setting;
 use crate::write::{replaced, written};
 use crate::{Bridge, Hello, Host, Output};
 
@@ -29,8 +30,6 @@ const LISTS: [(&str, &str); 5] = [
 
 /// The errors of a server that does not know what a request is about.
 const UNKNOWN: [i32; 3] = [code::METHOD_NOT_FOUND, code::INVALID_PARAMS, code::RESOURCE_NOT_FOUND];
-
-const EMPTY: Raw<'static> = Raw::constant("{}");
 
 /// The most bytes of URIs whose server is remembered.
 const URIS_MAX: usize = 1 << 20;
@@ -157,6 +156,9 @@ impl Hub {
         if let Some((_, member)) = LISTS.iter().find(|list| list.0 == method) {
             return self.list(token, method, member, params);
         }
+        if method == Method::SetLevel.name() {
+            return self.set_level(token, params);
+        }
         let reference = params.get("ref").filter(|_| method == "completion/complete");
         let prompt = reference
             .filter(|of| of.get("type").and_then(|kind| kind.text()).is_some_and(|kind| kind.eq_str("ref/prompt")));
@@ -260,7 +262,17 @@ impl Hub {
                 self.go_on(token, Parts::List { member, parts });
             }
             Parts::Search { mut rest, message, .. } => match outcome {
-                Some(Ok(result)) => self.say(from, token, move |server, out| respond(token, result.raw(), server, out)),
+                Some(Ok(result)) => {
+                    let mut request = IncomingRequest::empty();
+                    let setting = request.read(&message).ok().and_then(|()| {
+                        request.shape();
+                        Setting::of(&request)
+                    });
+                    if let Some(Setting::Subscribed(uri, _)) = &setting {
+                        self.own(from, uri.clone());
+                    }
+                    self.say(from, token, move |server, out| respond(token, setting, result.raw(), server, out));
+                }
                 Some(Err((code, act))) if rest.is_empty() || !UNKNOWN.contains(&code) => {
                     self.outputs.push_back((from, Output::About(Some(token), act)));
                 }
@@ -297,19 +309,22 @@ impl Hub {
         }
         let list = joined(member, self.servers.len(), &results);
         self.say(0, token, move |server, out| {
-            respond(token, Raw::parse(&list).unwrap_or(EMPTY), server, out);
+            respond(token, None, Raw::parse(&list).unwrap_or(EMPTY), server, out);
         });
     }
 
     /// Notes whose the resources of a list are. If two servers have the same one, it is the first one's.
     fn remember(&mut self, at: usize, result: Raw<'_>) {
         for resource in result.get("resources").into_iter().flat_map(|list| list.items()) {
-            let uri = resource.get("uri").and_then(|uri| uri.text()).map(|uri| uri.to_string()).unwrap_or_default();
-            let is_first = self.owners.get(&uri).is_none_or(|owner| *owner > at);
-            if is_first && self.uris.saturating_add(uri.len()) <= URIS_MAX {
-                self.uris += uri.len();
-                self.owners.insert(uri, at);
-            }
+            self.own(at, resource.get("uri").and_then(|uri| uri.text()).map(|uri| uri.to_string()).unwrap_or_default());
+        }
+    }
+
+    fn own(&mut self, at: usize, uri: String) {
+        let is_first = self.owners.get(&uri).is_none_or(|owner| *owner > at);
+        if is_first && self.uris.saturating_add(uri.len()) <= URIS_MAX {
+            self.uris += uri.len();
+            self.owners.insert(uri, at);
         }
     }
 
@@ -394,11 +409,17 @@ impl Hub {
         }
     }
 
-    /// Sets the level of log messages that a host wants, at all servers.
-    pub fn set_level(&mut self, level: LoggingLevel) {
+    /// Sets the level of log messages that a host wants, at all servers; their answers may differ, so the hub gives its own.
+    fn set_level(&mut self, token: RequestToken, params: Raw<'_>) {
+        let Some(level) = params.get("level").and_then(LoggingLevel::read) else {
+            return self.say(0, token, move |server, out| {
+                answered(token, server.fail(token, &RpcError::invalid_params("No such log level"), out), server, out);
+            });
+        };
         for at in 0..self.servers.len() {
             self.tell(at, move |bridge, link, _| bridge.set_level(level, link));
         }
+        self.say(0, token, move |server, out| respond(token, Some(Setting::Level(level)), EMPTY, server, out));
     }
 
     /// Sets the URIs that the hosts subscribe to. Those that no list has shown are subscribed to at all servers.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use mcp_sansio::client::{PendingId, ServerRequestId};
 use mcp_sansio::json::OwnedRaw;
-use mcp_sansio::protocol::Method;
-use mcp_sansio::server::{IncomingRequest, Millis, RequestToken};
+use mcp_sansio::protocol::{LoggingLevel, Method};
+use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, Server};
 
 /// The state of a request.
 #[derive(Debug)]
@@ -37,6 +37,40 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
 
 mcp_sansio::machine!(RequestState, TRANSITIONS: Waiting Sent Parked);
 
+/// The value that a request of the host sets, for the server in front as soon as the server behind has agreed.
+#[derive(Clone, Debug)]
+pub(crate) enum Setting {
+    /// `resources/subscribe`, or `resources/unsubscribe` (`false`)
+    Subscribed(String, bool),
+    /// `logging/setLevel`
+    Level(LoggingLevel),
+}
+
+impl Setting {
+    pub(crate) fn of(request: &IncomingRequest<'_>) -> Option<Self> {
+        let (method, members) = (request.method(), request.members());
+        match method {
+            Method::SetLevel => members.level.and_then(LoggingLevel::read).map(Setting::Level),
+            _ if method.is_setting() => {
+                let uri = members.uri?.text()?.to_string();
+                Some(Setting::Subscribed(uri, method == Method::Subscribe))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns `false` if there is no room.
+    pub(crate) fn apply(&self, server: &mut Server<'_>) -> bool {
+        match self {
+            Setting::Subscribed(uri, on) => server.set_subscribed(uri, *on),
+            Setting::Level(level) => {
+                server.set_log_level(*level);
+                true
+            }
+        }
+    }
+}
+
 /// A request of the host.
 #[derive(Debug)]
 pub(crate) struct HostRequest {
@@ -44,6 +78,7 @@ pub(crate) struct HostRequest {
     /// That of the host; stale while it is parked.
     pub(crate) front: RequestToken,
     pub(crate) method: Method,
+    pub(crate) setting: Option<Setting>,
     /// The host is one of 2026-07-28.
     pub(crate) modern: bool,
     /// The message, to send it again; empty if it is not kept.
@@ -64,6 +99,7 @@ impl HostRequest {
             state: RequestState::Waiting { until },
             front,
             method: request.method(),
+            setting: Setting::of(request),
             modern: request.envelope().meta.is_modern(),
             line: Vec::new(),
             begun: now,

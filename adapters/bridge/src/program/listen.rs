@@ -13,7 +13,7 @@ use futures_lite::io::BufReader;
 use futures_lite::{AsyncBufReadExt, AsyncRead, AsyncReadExt, FutureExt};
 use mcp_sansio::json::Raw;
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::protocol::{LoggingLevel, Method};
+use mcp_sansio::protocol::Method;
 use mcp_sansio::server::{MessageLimits, Millis, RequestToken, Scope, ServerInfo, is_same_secret};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Receipt, Service};
 use mcp_sansio::sink::{GrowingStorage, LineSink};
@@ -36,11 +36,7 @@ impl Layer<Shared> for Pass {
     ) -> Result<Option<Receipt>, HandlerError> {
         let (name, params) = (request.method(), request.params());
         let method = Method::from_name(&name);
-        if method.is_answered_by_server() {
-            let level = params.and_then(|params| LoggingLevel::read(params.get("level")?));
-            if let (Method::SetLevel, Some(level)) = (method, level) {
-                lock(&shared.hub).set_level(level);
-            }
+        if method.is_answered_by_server() && !method.is_setting() {
             return Ok(None);
         }
         let (token, later) = request.later();

@@ -43,11 +43,17 @@ impl Hosts {
     }
 
     fn admit(&mut self, host: usize, line: &str) -> Option<RequestToken> {
-        let about = ServerInfo::new("front", "1").feature(ServerCapability::Tools);
-        let out = &mut self.got[host];
+        let about = [ServerCapability::Logging, ServerCapability::Subscribe].into_iter();
+        let about = about.fold(ServerInfo::new("front", "1").feature(ServerCapability::Tools), ServerInfo::feature);
+        let (options, out) = (ServerOptions::new(&about), &mut self.got[host]);
         let event = self.server.with_peer(&mut self.peers[host], Scope(host as u32), |server| {
             let mut request = IncomingRequest::empty();
-            match server.handle(&ServerOptions::new(&about), line.as_bytes(), &mut request, out).unwrap() {
+            request.read(line.as_bytes()).unwrap();
+            request.shape();
+            if request.method().is_setting() {
+                return server.admit_own(&options, &request, out).unwrap();
+            }
+            match server.handle_read(&options, &mut request, out).unwrap() {
                 Some(ServerEvent::Request { token }) => Some(token),
                 _ => None,
             }
@@ -57,9 +63,28 @@ impl Hosts {
     }
 
     fn call(&mut self, host: usize) -> RequestToken {
-        let token = self.admit(host, CALL).expect("a request");
-        self.rig.act(|bridge, link, now| bridge.request(token, CALL.as_bytes(), link, now));
+        self.ask(host, CALL)
+    }
+
+    fn ask(&mut self, host: usize, line: &str) -> RequestToken {
+        let token = self.admit(host, line).expect("a request");
+        self.rig.act(|bridge, link, now| bridge.request(token, line.as_bytes(), link, now));
         token
+    }
+
+    /// Sets something for a host, and returns what the server has heard of it; it agrees.
+    fn set(&mut self, host: usize, method: &str, params: serde_json::Value) -> Option<serde_json::Value> {
+        let request = serde_json::json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        self.rig.heard.clear();
+        self.ask(host, &request.to_string());
+        let heard = self.rig.heard.pop();
+        heard.iter().for_each(|heard| self.rig.result(heard, "{}"));
+        assert!(self.text(host).ends_with("\"id\":5,\"result\":{}}\n"));
+        let uris: Vec<_> = self.server.subscribed_uris().map(String::from).collect();
+        self.rig.act(|bridge, link, _| bridge.subscribed(uris.iter().map(|uri| &**uri), link));
+        let later = self.rig.heard.pop();
+        assert!(later.is_none() || heard.is_none(), "{later:?}");
+        heard.or(later)
     }
 
     /// Writes what the bridge has, and returns what the host has got.
@@ -163,13 +188,29 @@ fn a_host_goes() {
     let calls: Vec<_> = hosts.rig.heard.drain(..).filter(|message| message["method"] == "tools/call").collect();
     hosts.rig.act(|bridge, link, now| bridge.cancel(gone, link, now));
     assert_eq!(hosts.rig.one("notifications/cancelled")["params"]["requestId"], calls[0]["id"]);
-    for (level, behind) in
-        [(LoggingLevel::Error, "error"), (LoggingLevel::Debug, "debug"), (LoggingLevel::Error, "debug")]
-    {
-        hosts.rig.act(|bridge, link, _| bridge.set_level(level, link));
-        let heard = hosts.rig.heard.pop().map(|message| message["params"]["level"].clone());
-        assert!(heard.is_none_or(|heard| heard == behind), "{level:?}");
+    for (host, level, behind) in [(0, "error", "error"), (1, "debug", "debug"), (0, "error", "debug")] {
+        let heard = hosts.set(host, "logging/setLevel", serde_json::json!({"level": level})).unwrap();
+        assert_eq!(heard["params"]["level"], behind);
     }
+    assert_eq!(hosts.peers.map(|peer| peer.log_level()), [LoggingLevel::Error, LoggingLevel::Debug]);
     hosts.rig.result(&calls[1], r#"{"content":[]}"#);
     assert!(hosts.text(1).contains("\"result\"") && hosts.text(0).is_empty());
+}
+
+/// The server hears of the first host that subscribes, and of the last one that does not any more.
+#[test]
+fn hosts_share_subscriptions() {
+    let mut hosts = Hosts::new();
+    let uri = serde_json::json!({"uri": "r://a"});
+    let mut set = |host, method: &str| {
+        let heard = hosts.set(host, method, uri.clone())?;
+        assert_eq!(heard["params"], uri);
+        heard["method"].as_str().map(String::from)
+    };
+    let (on, off) = ("resources/subscribe", "resources/unsubscribe");
+    assert_eq!(set(0, on).as_deref(), Some(on));
+    assert_eq!(set(1, off), None);
+    assert_eq!(set(1, on).as_deref(), Some(on));
+    assert_eq!(set(0, off), None);
+    assert_eq!(set(1, off).as_deref(), Some(off));
 }

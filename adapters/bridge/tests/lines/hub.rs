@@ -89,7 +89,16 @@ impl Hubs {
         let hello = self.hub.hello();
         let info = hello.info();
         let options = ServerOptions::new(&info);
-        let event = self.server.handle(&options, line.as_bytes(), &mut request, &mut self.out).unwrap();
+        request.read(line.as_bytes()).unwrap();
+        request.shape();
+        let event = match request.method().is_setting() {
+            true => self
+                .server
+                .admit_own(&options, &request, &mut self.out)
+                .unwrap()
+                .map(|token| ServerEvent::Request { token }),
+            false => self.server.handle_read(&options, &mut request, &mut self.out).unwrap(),
+        };
         match event {
             Some(ServerEvent::Request { token }) => {
                 self.hub.request(token, &request.method_name().to_string(), request.params());
@@ -290,4 +299,32 @@ fn tools_are_selected_by_the_names_that_hosts_see() {
     assert_eq!(hubs.ask("tools/call", json!({"name": "a_x"}))["error"]["code"], -32602);
     hubs.send("tools/call", json!({"name": "a_y"}));
     assert_eq!(hubs.heard(0, "tools/call")["params"]["name"], "y");
+}
+
+/// The server that agrees to a subscription has it alone; all get the level.
+#[test]
+fn what_the_host_sets() {
+    let mut hubs = Hubs::new([OLD, OLD], ToolFilter::default());
+    let uri = json!({"uri": "r://b"});
+    hubs.send("resources/subscribe", uri.clone());
+    let heard = hubs.rigs[0].one("resources/subscribe");
+    let unknown = json!({"jsonrpc": "2.0", "id": heard["id"], "error": {"code": -32002, "message": "Unknown"}});
+    hubs.at(0, |rig| rig.serve(&unknown.to_string()));
+    let heard = hubs.rigs[1].one("resources/subscribe");
+    hubs.at(1, |rig| rig.result(&heard, "{}"));
+    assert_eq!(hubs.got()[0]["result"], json!({}));
+    let uris: Vec<_> = hubs.server.subscribed_uris().map(String::from).collect();
+    assert_eq!(uris, ["r://b"]);
+    hubs.hub.subscribed(uris.iter().map(|uri| &**uri));
+    hubs.pump();
+    assert!(hubs.rigs.iter().all(|rig| rig.heard.is_empty()));
+    assert_eq!(hubs.ask("resources/unsubscribe", uri)["result"], json!({}));
+    hubs.hub.subscribed([].into_iter());
+    hubs.pump();
+    hubs.rigs[1].one("resources/unsubscribe");
+    assert_eq!(hubs.ask("logging/setLevel", json!({"level": "none"}))["error"]["code"], -32602);
+    assert_eq!(hubs.ask("logging/setLevel", json!({"level": "error"}))["result"], json!({}));
+    for rig in &mut hubs.rigs {
+        assert_eq!(rig.one("logging/setLevel")["params"]["level"], "error");
+    }
 }

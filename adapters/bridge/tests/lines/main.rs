@@ -7,4 +7,5 @@ mod limits;
 mod losses;
 mod questions;
 mod rig;
+mod settings;
 mod streams;

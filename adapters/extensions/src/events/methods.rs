@@ -301,7 +301,8 @@ pub fn turn<S: HasEvents>(
     mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
 ) -> Option<Millis> {
     let lapse = if S::LEASES { end_lapsed(state, now) } else { None };
-    while let Some(token) = state.events_mut().next_stream(now) {
+    state.events_mut().now = now;
+    while let Some(token) = state.events_mut().streams.next(now) {
         // The request is over.
         if answer(state, token) == Err(RespondError::Stale) {
             end_stream(state, token);
