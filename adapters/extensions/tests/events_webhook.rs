@@ -344,3 +344,17 @@ fn gaps_and_terminations_are_posted() {
     desk.reply(&last, 200, b"");
     assert!(desk.post().is_none());
 }
+
+/// Without a cursor a subscription begins now, whatever time the source of an occurrence gives.
+#[test]
+fn nothing_is_too_old_for_a_new_subscription() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.subscribe(json!({ "maxAgeMs": 1_000 }), 1), None);
+    let challenge = desk.post().unwrap();
+    let old = EventOccurrence::new("bell.rung").timestamp(EPOCH - 3_600_000);
+    emit(&mut desk.door, &old, desk.now, &mut |data| data.number("door", 7)).unwrap();
+    let nonce = body(&challenge)["challenge"].clone();
+    desk.reply(&challenge, 200, json!({ "challenge": nonce }).to_string().as_bytes());
+    desk.turn();
+    assert_eq!(body(&desk.post().unwrap())["data"]["door"], 7);
+}

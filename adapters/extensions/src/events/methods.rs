@@ -159,8 +159,9 @@ impl<'r, S: HasEvents> Wanted<'r, S> {
             Some(None) => {
                 return Err(RpcError::invalid_params("Invalid params: maxAgeMs is not a number of milliseconds"));
             }
-            Some(Some(age)) => state.events().unix_millis(request.now()).saturating_sub(age),
-            None => 0,
+            // Without a cursor it begins now, also if a source gives older times.
+            Some(Some(age)) if cursor.is_some() => state.events().unix_millis(request.now()).saturating_sub(age),
+            _ => 0,
         };
         Ok(Wanted { event, number, subscription, cursor, not_before })
     }
