@@ -429,14 +429,21 @@ impl EventFollower {
 
     pub(super) fn occurred(&mut self, occurrence: Raw<'_>) {
         let Some(occurrence) = Occurrence::of(occurrence) else { return };
-        if self.known.contains(&occurrence.event_id) {
-            return;
+        if self.is_new(&occurrence.event_id) {
+            self.events.push_back((FollowedEvent::Occurred(occurrence), None));
+        }
+    }
+
+    /// Notes an id. Returns `false` if it is known.
+    pub(super) fn is_new(&mut self, id: &str) -> bool {
+        if self.known.iter().any(|known| known == id) {
+            return false;
         }
         if self.known.len() == KNOWN {
             self.known.pop_front();
         }
-        self.known.push_back(occurrence.event_id.clone());
-        self.events.push_back((FollowedEvent::Occurred(occurrence), None));
+        self.known.push_back(id.to_string());
+        true
     }
 
     /// Moves the cursor, once the events so far are taken.

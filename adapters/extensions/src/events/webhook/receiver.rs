@@ -279,7 +279,9 @@ impl WebhookFollower {
             }
             _ if self.ended.is_some() => 410,
             Some("gap") => {
-                self.follower.passed_over(body);
+                if self.follower.is_new(delivery.headers[0]) {
+                    self.follower.passed_over(body);
+                }
                 204
             }
             None if self.follower.delivered(body, delivery.headers[0]) => 204,
