@@ -90,7 +90,7 @@ impl Server<'_> {
             && !out.held()
             && let Some(reopen) = self.reopen
         {
-            reopen(self);
+            reopen(self, None);
         }
         let terms = self.checked_terms(context, request, why, out)?;
         let about = context.about;
@@ -161,8 +161,8 @@ impl Server<'_> {
         self.check(context, request, &mut terms, why)?;
         if self.find(id).is_some() || self.has_listen(id) {
             // Not while a reply to the client before goes out in windows.
-            let free = self.free_id.filter(|_| !out.held());
-            free.or_else(|| why.fail_request("Invalid request: the id is in use"))?(self, id);
+            let is_freed = !out.held() && self.reopen.is_some_and(|reopen| reopen(self, Some(id)));
+            is_freed.then_some(()).or_else(|| why.fail_request("Invalid request: the id is in use"))?;
         }
         Some(terms)
     }

@@ -67,6 +67,10 @@ use crate::sink::{FullError, MessageHead, Out};
 /// `subscriptions/listen` names an id of the largest size twice.
 pub const MIN_ROOM: usize = 124 + 2 * ID_MAX;
 
+/// Called when `initialize` comes on an open connection, or with an id that is in use. Without it, and where it returns `false`, the
+/// request is refused.
+type Reopen = fn(&mut Server<'_>, Option<&[u8]>) -> bool;
+
 /// The state machine of a server: requests in flight, the connection, subscriptions.
 ///
 /// Its methods are of four kinds. *Input*: [`handle`](Server::handle), [`end_of_input`](Server::end_of_input),
@@ -112,10 +116,7 @@ pub struct Server<'m> {
     pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
     pub(crate) subscribing: Option<&'static SubscriptionVtable>,
     pub(crate) write_news: Option<NewsWriter>,
-    /// Called when `initialize` comes on an open connection.
-    pub(crate) reopen: Option<fn(&mut Server<'_>)>,
-    /// Called when a request has an id that is in use; without it the request is refused.
-    pub(crate) free_id: Option<fn(&mut Server<'_>, &[u8])>,
+    pub(crate) reopen: Option<Reopen>,
     /// Changes that handlers have published.
     #[cfg(feature = "alloc")]
     pub(crate) published: published::PublishedChanges,
@@ -226,7 +227,6 @@ impl<'m> Server<'m> {
             subscribing: None,
             write_news: None,
             reopen: None,
-            free_id: None,
             #[cfg(feature = "alloc")]
             published: published::PublishedChanges::new(),
             news: false,
@@ -280,12 +280,16 @@ impl<'m> Server<'m> {
     /// ends the one before, which a client that has gone has sent. Default: both are refused.
     #[must_use]
     pub const fn reopening(mut self) -> Self {
-        self.reopen = Some(|server| server.forget_peer());
-        self.free_id = Some(|server, id| {
+        self.reopen = Some(|server, id| {
+            let Some(id) = id else {
+                server.forget_peer();
+                return true;
+            };
             server.change_subscriptions(RecordChange::DropListen(id));
             if let Some(token) = server.find(id) {
                 server.forget(token);
             }
+            true
         });
         self
     }
@@ -295,7 +299,12 @@ impl<'m> Server<'m> {
     /// clients share, such as stdio behind a gateway. Default: it is refused.
     #[must_use]
     pub const fn reinitializing(mut self) -> Self {
-        self.reopen = Some(|server| server.peer.reopen());
+        self.reopen = Some(|server, id| {
+            if id.is_none() {
+                server.peer.reopen();
+            }
+            id.is_none()
+        });
         self
     }
 
