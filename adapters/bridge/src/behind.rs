@@ -42,13 +42,24 @@ pub(crate) struct Behind {
     pause: Millis,
     /// The last attempt has failed.
     failed: bool,
+    /// The time of the last sign of the server.
+    heard: Millis,
+    /// The time of the next check, while the connection is open.
+    check: Millis,
     /// The reason of the last loss, for errors.
     pub(crate) why: String,
 }
 
 impl Behind {
     pub(crate) const fn new(limits: &BridgeLimits) -> Self {
-        Behind { state: BehindState::Idle, pause: limits.first_pause, failed: false, why: String::new() }
+        Behind {
+            state: BehindState::Idle,
+            pause: limits.first_pause,
+            failed: false,
+            heard: 0,
+            check: Millis::MAX,
+            why: String::new(),
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -74,9 +85,29 @@ impl Behind {
 
     /// Ends the pause when its time is over.
     pub(crate) fn expire(&mut self, now: Millis) {
-        if self.deadline().is_some_and(|until| until <= now) {
+        if matches!(self.state, BehindState::Resting { until } if until <= now) {
             self.state.enter("time", BehindState::Wanted);
         }
+    }
+
+    /// Notes a sign of the server.
+    pub(crate) const fn hear(&mut self, now: Millis) {
+        self.heard = now;
+    }
+
+    /// Returns `true` if the open connection was silent for so long that it is to be checked.
+    pub(crate) fn is_silent(&self, now: Millis, limits: &BridgeLimits) -> bool {
+        self.is_open() && now.saturating_sub(self.heard) >= limits.check
+    }
+
+    /// Returns `true` if the time of a check has come, and sets the next one.
+    pub(crate) fn check_is_due(&mut self, now: Millis, limits: &BridgeLimits) -> bool {
+        let is_silent = self.is_silent(now, limits);
+        let is_due = self.is_open() && self.check <= now;
+        if is_due {
+            self.check = if is_silent { now } else { self.heard }.saturating_add(limits.check);
+        }
+        is_due && is_silent
     }
 
     /// Returns `true` once when a connection is to be opened.
@@ -88,9 +119,10 @@ impl Behind {
         wanted
     }
 
-    pub(crate) fn connected(&mut self, limits: &BridgeLimits) {
+    pub(crate) fn connected(&mut self, now: Millis, limits: &BridgeLimits) {
         if self.is_up() {
             self.state.enter("connected", BehindState::Open);
+            self.check = now.saturating_add(limits.check);
             self.pause = limits.first_pause;
             self.failed = false;
         }
@@ -118,6 +150,7 @@ impl Behind {
     pub(crate) const fn deadline(&self) -> Option<Millis> {
         match self.state {
             BehindState::Resting { until } => Some(until),
+            BehindState::Open if self.check < Millis::MAX => Some(self.check),
             _ => None,
         }
     }

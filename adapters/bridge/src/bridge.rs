@@ -129,6 +129,10 @@ pub struct Bridge {
     pub(crate) listen: Option<PendingId>,
     /// The server has agreed to the listen.
     pub(crate) listening: bool,
+    /// The request that checks a silent connection.
+    pub(crate) check: Option<PendingId>,
+    /// The server has sent what is no message: it may have begun anew.
+    pub(crate) noise: bool,
     /// The URIs that the server knows of.
     pub(crate) uris: Vec<String>,
     /// The URIs that several hosts want.
@@ -175,6 +179,8 @@ impl Bridge {
             asked: Vec::new(),
             listen: None,
             listening: false,
+            check: None,
+            noise: false,
             uris: Vec::new(),
             wanted: Vec::new(),
             level: None,
@@ -406,7 +412,7 @@ impl Bridge {
         token: RequestToken,
         request: &IncomingRequest<'_>,
         line: &[u8],
-        link: Link<'_, '_, '_>,
+        mut link: Link<'_, '_, '_>,
         now: Millis,
     ) {
         let mut own = HostRequest::new(token, request, now, self.limits.wait);
@@ -421,6 +427,13 @@ impl Bridge {
             };
         }
         let keeps = self.can_keep(line);
+        // After a sleep the connection may be dead: the request waits for an answer to the check.
+        if let Some(link) = &mut link
+            && self.behind.is_silent(now, &self.limits)
+        {
+            self.begin_check(link);
+        }
+        let link = link.filter(|_| self.check.is_none() || !keeps);
         let refusal = match () {
             () if self.tools.refuses(request) => Some(RpcError::invalid_params("The bridge lets no such tool through")),
             () if self.requests.len() >= self.limits.in_flight || link.is_none() && !keeps => Some(busy()),
@@ -488,6 +501,16 @@ impl Bridge {
                 self.end(at, End::Failed(RpcError::internal(&why)), now);
             }
         }
+    }
+
+    /// Asks the server whether it is there, if it has nothing else to answer.
+    pub(crate) fn begin_check(&mut self, link: &mut ClientHandle<'_, '_>) {
+        if self.check.is_some() || self.requests.iter().any(HostRequest::is_sent) {
+            return;
+        }
+        let method = if link.client.is_modern() { Method::Discover } else { Method::Ping };
+        // It is over before the requests that wait for it.
+        self.check = link.send(&Request::of(method, None).timeout(self.limits.wait / 2)).ok();
     }
 
     /// Passes on what a host sets. A server of 2026-07-28 has no such requests: it agrees to a subscription with the acknowledgement of
@@ -826,6 +849,11 @@ impl Bridge {
     /// [`next_deadline`](Bridge::next_deadline).
     pub fn expire(&mut self, mut link: Link<'_, '_, '_>, now: Millis) {
         self.behind.expire(now);
+        if self.behind.check_is_due(now, &self.limits)
+            && let Some(link) = link.as_deref_mut()
+        {
+            self.begin_check(link);
+        }
         while let Some(at) = self.requests.iter().position(|request| request.deadline().is_some_and(|due| due <= now)) {
             let request = self.requests.get(at);
             let parked = request.filter(|request| !request.is_waiting()).and_then(HostRequest::back);

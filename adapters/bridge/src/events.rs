@@ -5,8 +5,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use mcp_sansio::client::{
-    ChangeNotification, ClientEvent, ClientHandle, InitializeResult, InputRequests, PendingId, RequestError,
-    Subscriptions, TransportError,
+    ChangeNotification, ClientEvent, ClientHandle, InitializeResult, InputRequests, PendingId, ProtocolViolation,
+    RequestError, Subscriptions, TransportError,
 };
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, OwnedRaw, Raw};
@@ -25,6 +25,7 @@ const NOT_AGREED: &str = "The server has not agreed to this subscription";
 impl Bridge {
     /// Takes an event of the client behind. Its program gives it all of them.
     pub fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        self.behind.hear(now);
         match event {
             ClientEvent::Connected(hello) => self.connected(&hello, link, now),
             ClientEvent::Unconnected(why) => self.failed(&why.to_string(), now),
@@ -107,13 +108,19 @@ impl Bridge {
                 });
             }
             ClientEvent::Listening(agreed) => self.acknowledged(&agreed, link, now),
+            // The first words of a board, or the half line that its reset has left.
+            ClientEvent::Ignored(ProtocolViolation::NoMessage) if self.behind.is_open() => {
+                self.noise = true;
+                self.begin_check(link);
+            }
             _ => {}
         }
         self.pull();
     }
 
     fn connected(&mut self, hello: &InitializeResult<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
-        self.behind.connected(&self.limits);
+        self.behind.connected(now, &self.limits);
+        (self.check, self.noise) = (None, false);
         self.hello = Hello::of(hello.result);
         self.follow(link, true);
         // From 2026-07-28 on a server logs for those alone who ask; a host before that asks for nothing.
@@ -151,6 +158,9 @@ impl Bridge {
         link: &mut ClientHandle<'_, '_>,
         now: Millis,
     ) {
+        if self.check == Some(token) {
+            return self.checked(outcome, link, now);
+        }
         if self.listen == Some(token) {
             self.listen = None;
             if let Err(RequestError::Lost(why)) = outcome {
@@ -177,6 +187,26 @@ impl Bridge {
                 }
             }
         }
+    }
+
+    /// Takes the outcome of a check, and sends what has waited for it.
+    fn checked(&mut self, outcome: Result<Raw<'_>, RequestError<'_>>, link: &mut ClientHandle<'_, '_>, now: Millis) {
+        self.check = None;
+        match outcome {
+            Ok(result) if link.client.is_modern() => {
+                let hello = Hello::of(result);
+                if !hello.is_same(&self.hello) || core::mem::take(&mut self.noise) {
+                    self.hello = hello;
+                    self.publish(ServerChange::All);
+                }
+                // A server that has begun anew does not know the listen, and no answer shows it.
+                self.follow(link, true);
+            }
+            Err(RequestError::Lost(TransportError::SessionLost)) => return self.behind.anew(),
+            Err(RequestError::Lost(why)) => return self.failed(&format!("no answer to a check: {why}"), now),
+            _ => {}
+        }
+        self.send_waiting(link, now);
     }
 
     /// Answers a request with the result of the server, and notes what it has set.
@@ -241,7 +271,7 @@ impl Bridge {
         for asked in core::mem::take(&mut self.asked) {
             self.take_back(&asked);
         }
-        self.listen = None;
+        (self.listen, self.check) = (None, None);
     }
 
     /// Writes `notifications/cancelled` for a question to a host up to 2025-11-25.

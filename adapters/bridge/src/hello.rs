@@ -56,6 +56,13 @@ impl Hello {
         }
     }
 
+    /// Returns `true` if another one describes the same server, of the same version.
+    pub(crate) fn is_same(&self, other: &Hello) -> bool {
+        let texts =
+            (&self.name, &self.version, &self.instructions) == (&other.name, &other.version, &other.instructions);
+        texts && self.offered == other.offered
+    }
+
     /// Makes that of a server that has not come in time.
     pub(crate) fn unknown() -> Self {
         let offered = UNKNOWN.into_iter().fold(ServerCapabilities::NONE, ServerCapabilities::with);

@@ -22,6 +22,9 @@ pub struct BridgeLimits {
     pub subscriptions: usize,
     /// The time that a request waits for a connection, in milliseconds. Default: 10,000.
     pub wait: Millis,
+    /// The silence after which a connection at rest is checked, in milliseconds: by `ping`, from 2026-07-28 on by `server/discover`.
+    /// For wires that do not say that the server has gone or begun anew; `Millis::MAX`: never. Default: 30,000.
+    pub check: Millis,
     /// The time in which the host comes again with the answers to a question, in milliseconds. Default: 600,000.
     pub question_time: Millis,
     /// The pause before a connection is opened again, in milliseconds; it doubles with each failure. Default: 50.
@@ -40,6 +43,7 @@ impl Default for BridgeLimits {
             questions: 64,
             subscriptions: 64 << 10,
             wait: 10_000,
+            check: 30_000,
             question_time: 600_000,
             first_pause: 50,
             longest_pause: 2_000,

@@ -69,6 +69,11 @@ impl Target {
         if self.name.is_empty() { &self.place } else { &self.name }
     }
 
+    /// Returns `true` if its wire may go dead, or its server begin anew, without a sign.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.program.is_none() && ["serial:", "usb:", "tcp:"].iter().any(|wire| self.place.starts_with(wire))
+    }
+
     fn address(place: String) -> Result<Self, String> {
         match SCHEMES.iter().any(|scheme| place.starts_with(scheme)) {
             true => Ok(Target { place, ..Target::default() }),

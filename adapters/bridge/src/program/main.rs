@@ -4,6 +4,8 @@
 #![allow(clippy::print_stderr, reason = "what it says to people")]
 
 mod arguments;
+#[cfg_attr(not(target_os = "linux"), path = "no_clock.rs")]
+mod clock;
 mod journal;
 mod listen;
 #[cfg_attr(not(feature = "tls"), path = "no_login.rs")]
@@ -35,6 +37,7 @@ use mcp_sansio_bridge::{Bridge, BridgeLimits, Hub};
 use mcp_sansio_smol::client::{Client, Driver};
 
 use arguments::{Arguments, Parsed, Target};
+use clock::Clock;
 
 /// Bytes of the host that are read ahead.
 const READ_AHEAD: usize = 64 << 10;
@@ -48,7 +51,7 @@ struct Shared {
     hub: Arc<Mutex<Hub>>,
     /// The client of each server.
     clients: Arc<[Mutex<Option<Client>>]>,
-    started: Instant,
+    clock: Clock,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -57,7 +60,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shared {
     fn now(&self) -> Millis {
-        Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
+        self.clock.now()
     }
 
     /// Calls `act` with the bridge of a server, and with its client if there is one, and writes what the host gets.
@@ -260,8 +263,8 @@ async fn keep_time(shared: &Shared) -> Result<(), String> {
             };
             if due != set {
                 set = due;
-                let at = due.and_then(|due| shared.started.checked_add(Duration::from_millis(due)));
-                timer = at.map_or_else(Timer::never, Timer::at);
+                let after = due.map(|due| Duration::from_millis(due.saturating_sub(shared.now())));
+                timer = after.map_or_else(Timer::never, Timer::after);
             }
             if Pin::new(&mut timer).poll(cx).is_pending() {
                 return Poll::Pending;
@@ -296,7 +299,7 @@ fn main() -> ExitCode {
         }
     };
     let clients = arguments.targets.iter().map(|_| Mutex::default()).collect();
-    let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, started: Instant::now() };
+    let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, clock: Clock::start() };
     let hosts = async {
         match &arguments.listen {
             Some(address) => return listen::serve_hosts(&shared, &arguments, address).await,
@@ -338,12 +341,15 @@ fn hub(arguments: &Arguments) -> Result<Hub, String> {
     let said = said.as_deref().and_then(|said| Raw::parse(said).ok());
     let mut bridges = Vec::new();
     for target in &arguments.targets {
+        // Where the end of a program or of a connection is seen, there is nothing to check.
+        let check = if target.is_silent() { arguments.limits.check } else { Millis::MAX };
+        let limits = BridgeLimits { check, ..arguments.limits };
         let mut bridge = match arguments.listen.is_some() || arguments.is_hub() {
             true => {
                 let keys = RandomState::new();
-                Bridge::for_hosts(arguments.limits, move |round| keys.hash_one(round))
+                Bridge::for_hosts(limits, move |round| keys.hash_one(round))
             }
-            false => Bridge::new(arguments.limits),
+            false => Bridge::new(limits),
         };
         bridge = bridge.tools(arguments.tools.clone());
         let name = &*target.name;

@@ -245,3 +245,107 @@ fn the_clock_jumps() {
     rig.wait(DAY);
     assert!(rig.answer(early)["error"].is_object());
 }
+
+impl Rig {
+    /// Takes the check of a silent connection.
+    fn check(&mut self, server: Revision) -> serde_json::Value {
+        self.one(if server.is_modern() { "server/discover" } else { "ping" })
+    }
+
+    /// Answers the check of a server of 2026-07-28, whose capabilities these are.
+    fn discovered(&mut self, check: &serde_json::Value, offers: &str) {
+        let result =
+            format!(r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{offers}}}"#);
+        self.result(check, &result);
+    }
+}
+
+/// A connection at rest is checked once in a while. A server that does not answer is lost.
+#[test]
+fn silence_is_checked() {
+    let check = BridgeLimits::default().check;
+    for (host, server) in PAIRS {
+        let mut rig = Rig::open(host, server);
+        rig.wait(check - 1);
+        assert_eq!(rig.heard.len(), 0, "{:?}", rig.heard);
+        rig.wait(1);
+        let first = rig.check(server);
+        match server.is_modern() {
+            true => rig.discovered(&first, crate::rig::OFFERS),
+            false => rig.result(&first, "{}"),
+        }
+        rig.heard.clear();
+        // While a request is under way, the server may be busy.
+        let call = rig.call(host.is_modern());
+        let heard = rig.one("tools/call");
+        rig.wait(2 * check);
+        assert_eq!(rig.heard.len(), 0, "{:?}", rig.heard);
+        rig.result(&heard, r#"{"content":[]}"#);
+        assert!(rig.answer(call)["result"].is_object());
+        rig.wait(check);
+        rig.check(server);
+        assert!(rig.bridge.is_up());
+        rig.wait(BridgeLimits::default().wait);
+        assert!(!rig.bridge.is_up() && rig.bridge.why().contains("no answer to a check"), "{}", rig.bridge.why());
+        rig.up();
+        assert!(rig.bridge.is_open());
+    }
+}
+
+/// After a sleep the first request waits for the check, and so was surely not executed if the connection is dead.
+#[test]
+fn a_request_after_a_sleep() {
+    for (host, server) in PAIRS {
+        for is_dead in [true, false] {
+            let mut rig = Rig::open(host, server);
+            rig.now += 86_400_000;
+            let call = rig.call(host.is_modern());
+            let check = rig.check(server);
+            match (is_dead, server.is_modern()) {
+                (true, _) => {
+                    rig.lose();
+                    rig.up();
+                }
+                (false, true) => rig.discovered(&check, crate::rig::OFFERS),
+                (false, false) => rig.result(&check, "{}"),
+            }
+            rig.heard.retain(|message| message["method"] == "tools/call");
+            let heard = rig.one("tools/call");
+            rig.result(&heard, r#"{"content":[]}"#);
+            assert!(rig.answer(call)["result"].is_object());
+        }
+    }
+}
+
+/// A server of 2026-07-28 has no session, so no answer shows that it was reset: each check opens the listen anew.
+#[test]
+fn a_board_of_2026_that_is_reset_behind_a_wire_that_stays() {
+    let changes =
+        |rig: &Rig| (rig.count("notifications/tools/list_changed"), rig.count("notifications/resources/updated"));
+    let mut rig = Rig::open(OLD, NEW);
+    rig.send("resources/subscribe", json!({"uri": "r://a"}), false);
+    let listen = rig.one("subscriptions/listen");
+    rig.acknowledge(&listen, json!(["r://a"]));
+    rig.send("logging/setLevel", json!({"level": "error"}), false);
+    rig.got.clear();
+    let listens = |rig: &mut Rig| {
+        let heard = rig.heard.drain(..).filter(|message| message["method"] == "subscriptions/listen");
+        heard.map(|listen| listen["params"]["notifications"]["resourceSubscriptions"].clone()).collect::<Vec<_>>()
+    };
+    listens(&mut rig);
+    rig.wait(BridgeLimits::default().check);
+    let check = rig.check(NEW);
+    assert_eq!(check["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "error");
+    rig.discovered(&check, crate::rig::OFFERS);
+    assert_eq!((listens(&mut rig), changes(&rig)), (vec![json!(["r://a"])], (0, 0)));
+    // Its first words, or a half line.
+    rig.serve("ets Jun  8 2016 00:22:57");
+    let check = rig.check(NEW);
+    rig.discovered(&check, crate::rig::OFFERS);
+    assert_eq!((listens(&mut rig), changes(&rig)), (vec![json!(["r://a"])], (1, 1)));
+    // Other firmware.
+    rig.wait(BridgeLimits::default().check);
+    let check = rig.check(NEW);
+    rig.discovered(&check, r#"{"tools":{"listChanged":true},"resources":{"subscribe":true}}"#);
+    assert_eq!((listens(&mut rig), changes(&rig)), (vec![json!(["r://a"])], (2, 2)));
+}

@@ -98,6 +98,9 @@ impl Rig {
 
     /// Calls the bridge with the client, if there is one.
     pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Bridge, Option<&mut ClientHandle<'_, '_>>, u64) -> T) -> T {
+        let now = self.now;
+        let set_now = |client: &mut Line| client.client().set_now(now);
+        self.client.iter_mut().for_each(set_now);
         let done = match self.client.as_mut().map(LineClient::handle) {
             Some(mut link) => act(&mut self.bridge, Some(&mut link), self.now),
             None => act(&mut self.bridge, None, self.now),
@@ -137,9 +140,7 @@ impl Rig {
     /// Lets time pass.
     pub(crate) fn wait(&mut self, millis: u64) {
         self.now += millis;
-        let mut link = self.client.as_mut().map(LineClient::handle);
-        self.bridge.expire(link.as_mut(), self.now);
-        self.run();
+        self.act(|bridge, link, now| bridge.expire(link, now));
     }
 
     /// Opens a connection as soon as the bridge wants one, and answers its opening.
