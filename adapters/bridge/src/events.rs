@@ -9,7 +9,7 @@ use mcp_sansio::client::{
     RequestError, Subscriptions, TransportError,
 };
 use mcp_sansio::error::RpcError;
-use mcp_sansio::json::{Object, OwnedRaw, Raw};
+use mcp_sansio::json::{Object, OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability as Cap, meta};
 use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, ServerChange};
 
@@ -38,39 +38,9 @@ impl Bridge {
                     self.take_back(&asked);
                 }
             }
-            ClientEvent::Progress { token, done, total, message } => {
-                let request = self.requests.iter().find(|request| request.back() == Some(token));
-                let Some((front, Some(token))) = request.map(|request| (request.front, &request.progress)) else {
-                    return;
-                };
-                let params = written(|params| {
-                    params.raw("progressToken", token.raw());
-                    params.raw("progress", done);
-                    params.raw_if("total", total);
-                    params.text_if("message", message.map(|message| message.to_string()).as_deref());
-                });
-                self.about(Some(front), move |server, out| {
-                    let _ = server.notify("notifications/progress", Raw::parse(&params).ok(), out);
-                });
-            }
+            ClientEvent::Progress { token, done, total, message } => self.progress(token, done, total, message),
             ClientEvent::Log { token, level, logger, data } => {
-                // Over lines a log names no request: it is said to belong to the newest.
-                let of = |request: &&HostRequest| {
-                    request.is_sent() && token.is_none_or(|token| request.back() == Some(token))
-                };
-                let request = self.requests.iter().rev().find(of);
-                let (level, logger) = (level.unwrap_or(LoggingLevel::Info), logger.map(|logger| logger.to_string()));
-                match &mut self.outputs {
-                    None => {
-                        let front = request.filter(|request| request.modern).map(|request| request.front);
-                        let info = self.hello.info();
-                        let _ = self.server.log_data(&info, front, level, logger.as_deref(), data, &mut self.out);
-                    }
-                    Some(outputs) => {
-                        let (request, data) = (request.map(|request| request.front), own(data));
-                        outputs.push_back(Output::Log { request, level, logger, data });
-                    }
-                }
+                self.log(token, level.unwrap_or(LoggingLevel::Info), logger, data);
             }
             ClientEvent::Changed { what, .. } => match what {
                 ChangeNotification::Tools => self.publish(ServerChange::Tools),
@@ -116,6 +86,39 @@ impl Bridge {
             _ => {}
         }
         self.pull();
+    }
+
+    /// Passes progress on, with the token of the host.
+    fn progress(&mut self, of: PendingId, done: Raw<'_>, total: Option<Raw<'_>>, message: Option<Text<'_>>) {
+        let request = self.requests.iter().find(|request| request.back() == Some(of));
+        let Some((front, Some(token))) = request.map(|request| (request.front, &request.progress)) else { return };
+        let params = written(|params| {
+            params.raw("progressToken", token.raw());
+            params.raw("progress", done);
+            params.raw_if("total", total);
+            params.text_if("message", message.map(|message| message.to_string()).as_deref());
+        });
+        self.about(Some(front), move |server, out| {
+            let _ = server.notify("notifications/progress", Raw::parse(&params).ok(), out);
+        });
+    }
+
+    /// Passes a log message on. Over lines it names no request, and belongs to the newest.
+    fn log(&mut self, of: Option<PendingId>, level: LoggingLevel, logger: Option<Text<'_>>, data: Raw<'_>) {
+        let is_its = |request: &&HostRequest| request.is_sent() && of.is_none_or(|of| request.back() == Some(of));
+        let request = self.requests.iter().rev().find(is_its);
+        let logger = logger.map(|logger| logger.to_string());
+        match &mut self.outputs {
+            None => {
+                let front = request.filter(|request| request.modern).map(|request| request.front);
+                let info = self.hello.info();
+                let _ = self.server.log_data(&info, front, level, logger.as_deref(), data, &mut self.out);
+            }
+            Some(outputs) => {
+                let (request, data) = (request.map(|request| request.front), own(data));
+                outputs.push_back(Output::Log { request, level, logger, data });
+            }
+        }
     }
 
     fn connected(&mut self, hello: &InitializeResult<'_>, link: &mut ClientHandle<'_, '_>, now: Millis) {
