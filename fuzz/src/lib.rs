@@ -23,6 +23,7 @@ mod service;
 mod skills;
 mod tasks;
 mod tokens;
+mod webhooks;
 mod wire;
 
 use arbitrary::Unstructured;
@@ -40,7 +41,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 24] = [
+pub const TARGETS: [(&str, Body); 25] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -58,6 +59,7 @@ pub const TARGETS: [(&str, Body); 24] = [
     ("tasks", tasks),
     ("skills", skills),
     ("event_polls", event_polls),
+    ("webhooks", webhooks),
     ("form", form),
     ("cache", cache),
     ("params", params),
@@ -464,6 +466,12 @@ pub fn tasks(data: &[u8]) {
     let _ = tasks::run(&mut Unstructured::new(data));
 }
 
+/// Checks webhooks: what is signed verifies in its time and nothing that was changed does, and a body that is signed is read as
+/// serde_json reads it.
+pub fn webhooks(data: &[u8]) {
+    let _ = webhooks::run(data);
+}
+
 /// Checks that the challenges of a header are read the same when they are written again.
 pub fn challenge(data: &[u8]) {
     use mcp_sansio_auth::challenge::{Challenge, PARAMETERS, challenges};
@@ -551,7 +559,7 @@ mod tests {
     #[test]
     fn changed_inputs_are_taken() {
         for (name, body) in
-            TARGETS.iter().filter(|(name, _)| ["event_polls", "form", "params", "skills"].contains(name))
+            TARGETS.iter().filter(|(name, _)| ["event_polls", "form", "params", "skills", "webhooks"].contains(name))
         {
             for mut input in corpus(name) {
                 for at in 0..input.len() {
