@@ -56,6 +56,7 @@ ROWS = [
     ("asks", "questions to the client (feature `ask`)", "tools_raw"),
     ("tasks", "a tool that becomes a task and asks; 4 tasks, 1 KiB of results (`extensions::tasks`)", "tools_raw"),
     ("events", "a button that clients poll for; 16 occurrences, 512 bytes (`extensions::events`)", "tools_raw"),
+    ("events_push", "the same, also pushed", "tools_raw"),
     ("skills", "a skill of one file (`extensions::skills`)", "tools_raw"),
     ("apps", "a tool with a page (`extensions::apps`)", "tools_raw"),
     ("http", "HTTP in place of lines: one connection, sessions, event streams (calls of 2026-07-28)", "tools_raw"),
@@ -74,7 +75,7 @@ PROGRAMS = [
     ("tiny_terse", "the same with `terse`"),
     ("uart-tools", "`uart`, its tools only"),
     ("uart", "`uart`, with everything it has"),
-    ("interrupts", "`interrupts`, with a late tool"),
+    ("interrupts", "`interrupts`, with a late tool, events"),
     ("embassy", "`embassy`: the same, with executor and channels"),
     ("ethernet", "`ethernet`: TCP/IP, HTTP and everything"),
 ]
@@ -171,12 +172,12 @@ def of_tasks():
 def of_events():
     """The button is pressed more often than the ring holds; polls from the beginning, from a page, with an error."""
     poll = ("events/poll", dict(name="button.pressed"))
-    steps = [("events/list", {}), poll] + [("tools/call", dict(name="press"))] * 20
+    stream = ("events/stream", dict(name="button.pressed"))
+    steps = [("events/list", {}), poll, stream] + [("tools/call", dict(name="press"))] * 20
     steps += [
         ("events/poll", dict(name="button.pressed", cursor="1.0")),
         ("events/poll", dict(name="button.pressed", cursor="1.18", maxEvents=1, maxAgeMs=1000)),
         ("events/poll", dict(name="none")),
-        ("events/stream", dict(name="button.pressed")),
         ("events/subscribe", dict(name="button.pressed")),
     ]
     return b"".join(request(250 + n, method, _meta=META, **params) for n, (method, params) in enumerate(steps))
@@ -242,7 +243,7 @@ def everything(name):
         first, *others = guarded(name, [opening().splitlines()[0], *modern])
         return post(modern[0]) + first + first + b"".join(others)
     listen = request("l", "subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": ["board://status"]})
-    extension = {"tasks": of_tasks, "events": of_events, "skills": of_skills, "apps": of_apps}.get(name, bytes)()
+    extension = {"tasks": of_tasks, "events": of_events, "events_push": of_events, "skills": of_skills, "apps": of_apps}.get(name, bytes)()
     return legacy + request("d", "server/discover", _meta=META) + b"".join(modern) + extension + listen + b"[" * 900 + b"\n"
 
 

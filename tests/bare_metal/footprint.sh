@@ -63,6 +63,9 @@ small() { # FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name
     build footprint --features "$1,windows" "${windowed[@]/#/--bin=}"
     build footprint --features "$1,ask" "${asking[@]/#/--bin=}"
     build footprint --features "$1,tasks" "${tasked[@]/#/--bin=}"
+    # The same program twice.
+    build footprint --features "$1,push" --bin events
+    row "$2events_push$3" events
     build footprint --features "$1,events" "${eventful[@]/#/--bin=}"
     build footprint --features "$1,skills,apps" "${extended[@]/#/--bin=}"
     build footprint --features "$1,ask,windows" "${all[@]/#/--bin=}"

@@ -1,13 +1,16 @@
 //! A button that clients hear of.
 
 use board::Static;
-use mcp_sansio::service::{Call, Extension, HandlerResult, Tool};
-use mcp_sansio_extensions::events::{EventOccurrence, EventType, Events, HasEvents, emit, extension};
+use mcp_sansio::service::{Call, Extension, HandlerResult, Service, Tool};
+use mcp_sansio_extensions::events::{
+    EventOccurrence, EventType, Events, HasEvents, StreamSlot, deliver, emit, end_stream, extension, turn,
+};
 
-use crate::Device;
 use crate::tools::RAW_TABLE;
+use crate::{Device, Session};
 
 static RING: Static<[u8; 512]> = Static::new([0; 512]);
+static STREAMS: Static<([StreamSlot; 2], [u8; 64])> = Static::new(([StreamSlot::FREE; 2], [0; 64]));
 
 /// The last 16 occurrences, in 512 bytes.
 pub(crate) struct Ring(Events<'static>);
@@ -16,13 +19,20 @@ impl Default for Ring {
     fn default() -> Self {
         let Some(bytes) = RING.take() else { board::exit() };
         // A device counts its starts.
-        Ring(Events::new(bytes, 16, 1))
+        let events = Events::new(bytes, 16, 1);
+        if !Device::STREAMS {
+            return Ring(events);
+        }
+        let Some((slots, store)) = STREAMS.take() else { board::exit() };
+        Ring(events.streams(slots, store, 2))
     }
 }
 
 impl HasEvents for Device {
     const EVENTS: &'static [EventType<Self>] = &[EventType::new("button.pressed", "The button is pressed")
         .payload_schema(r#"{"type":"object","properties":{"seconds":{"type":"integer"}}}"#)];
+
+    const STREAMS: bool = cfg!(feature = "push");
 
     fn events(&self) -> &Events<'static> {
         &self.ring.0
@@ -43,11 +53,22 @@ fn press(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text("pressed")
 }
 
-/// The five tools and one that presses the button.
-pub static TOOLS: [Tool<Device>; 6] = {
+static TOOLS: [Tool<Device>; 6] = {
     let [a, b, c, d, e] = RAW_TABLE;
     [a, b, c, d, e, Tool::new("press", "Presses the button", press)]
 };
 
-/// The extension.
-pub static EXTENSIONS: [Extension<Device>; 1] = [extension()];
+static EXTENSIONS: [Extension<Device>; 1] = [extension()];
+
+/// Adds the extension and its tools to a service.
+pub const fn with(service: Service<'static, Device>) -> Service<'static, Device> {
+    let service = service.tools(&TOOLS).extend(&EXTENSIONS);
+    if Device::STREAMS { service.on_cancel(end_stream) } else { service }
+}
+
+/// Does one turn of the loop: pushes what streams wait for.
+pub(crate) fn work(service: &Service<'static, Device>, device: &mut Device, session: &mut Session) {
+    if Device::STREAMS {
+        turn(device, 0, |device, token| session.answer(service, device, token.as_custom(), deliver));
+    }
+}

@@ -14,10 +14,10 @@ pub mod asks;
 pub mod bound;
 #[cfg(feature = "auth")]
 pub mod element;
-#[cfg(feature = "tokens")]
-pub mod guard;
 #[cfg(feature = "events")]
 pub mod events;
+#[cfg(feature = "tokens")]
+pub mod guard;
 pub mod parts;
 mod port;
 #[cfg(feature = "skills")]
@@ -51,7 +51,7 @@ pub struct Device {
 }
 
 /// The session of a client on the port.
-#[cfg(feature = "tasks")]
+#[cfg(any(feature = "events", feature = "tasks"))]
 type Session = LineServer<'static, LineSink<SliceStorage<'static>>>;
 
 /// Requests in flight.
@@ -82,6 +82,8 @@ pub fn serve(service: &Service<'static, Device>, server: Server<'static>) -> ! {
         session.filled(count);
         port.timed(|| {
             let _ = session.run(service, &mut device);
+            #[cfg(feature = "events")]
+            events::work(service, &mut device, &mut session);
             #[cfg(feature = "tasks")]
             tasks::work(service, &mut device, &mut session);
         });

@@ -6,6 +6,6 @@
 use footprint::{Device, events, tools};
 use mcp_sansio::service::Service;
 
-const SERVICE: Service<'static, Device> = tools::RAW.tools(&events::TOOLS).extend(&events::EXTENSIONS);
+const SERVICE: Service<'static, Device> = events::with(tools::RAW);
 
 footprint::main!(footprint::serve(&SERVICE, footprint::server()));
