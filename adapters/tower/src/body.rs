@@ -11,8 +11,6 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use mcp_sansio_http::endpoint::StreamId;
 
-use crate::shared::Shared;
-
 /// The most bytes of one JSON text, or of a page, that a poll gives. The server around the mount polls again when it has room: what
 /// is left stays here, and is not copied into a buffer of its own.
 const PIECE: usize = 64 << 10;
@@ -41,19 +39,12 @@ impl Default for Content {
 }
 
 /// A stream of an endpoint, without the type of its state.
-trait Mount: Send + Sync {
+pub(crate) trait Mount: Send + Sync {
+    /// Pulls a stream for its body. Returns bytes, and whether they are the last ones.
     fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)>;
+
+    /// Reports that the body of a stream was dropped before its end.
     fn leave(&self, id: StreamId);
-}
-
-impl<S: Send> Mount for Shared<S> {
-    fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
-        self.poll_stream(id, cx)
-    }
-
-    fn leave(&self, id: StreamId) {
-        self.leave(id);
-    }
 }
 
 /// A JSON text, counted as long as it or a piece of it is there.
@@ -95,7 +86,7 @@ impl Body {
         Body(Content::Full(Bytes::from_owner(Unsent { text, total: Arc::clone(total) })))
     }
 
-    pub(crate) fn stream<S: Send>(mount: Arc<Shared<S>>, id: StreamId) -> Self {
+    pub(crate) fn stream(mount: Arc<dyn Mount>, id: StreamId) -> Self {
         Body(Content::Stream(EventStream { mount, id, over: false }))
     }
 }

@@ -191,7 +191,7 @@ impl<S: Send> Waiting<'_, S> {
             }
             let mut app = App::new(server.service, server.state);
             let permits;
-            if let Some(permit) = shared.permit() {
+            if let Some(permit) = &shared.permit {
                 permits = move |message: &mcp_sansio_http::endpoint::MessageAccess<'_>| permit(message);
                 app = app.permit(&permits);
             }
@@ -200,7 +200,7 @@ impl<S: Send> Waiting<'_, S> {
             Poll::Ready(match response.content {
                 ResponseBody::Stream(id) => {
                     server.waits.replace(id);
-                    let mut streamed = respond(&response, Body::stream(Arc::clone(shared), id));
+                    let mut streamed = respond(&response, Body::stream(shared.clone(), id));
                     for (name, value) in STREAM_HEADERS {
                         streamed.headers_mut().append(name, HeaderValue::from_static(value));
                     }

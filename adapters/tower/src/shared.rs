@@ -13,6 +13,7 @@ use mcp_sansio_host::LateReceiver;
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, StreamStatus};
 use mcp_sansio_http::host::BodyBuffer;
 
+use crate::body::Mount;
 use crate::keeper::Keeper;
 use crate::options::Permit;
 use crate::options::{Authorize, Clock, MountOptions, Principal, Random, Sleep, Tick, Timer};
@@ -41,7 +42,7 @@ pub(crate) struct Shared<S: 'static> {
     pub(crate) random: Random,
     authorize: Option<Authorize>,
     principal: Option<Principal>,
-    permit: Option<Permit>,
+    pub(crate) permit: Option<Permit>,
     /// The bytes that the body of one request may have, and those of all.
     pub(crate) body_limit: usize,
     pub(crate) input_total: usize,
@@ -248,14 +249,10 @@ impl<S> Shared<S> {
             Some(decided) => decided,
         }
     }
+}
 
-    /// Returns the check of each message.
-    pub(crate) fn permit(&self) -> Option<&Permit> {
-        self.permit.as_ref()
-    }
-
-    /// Pulls a stream for its body. Returns bytes, and whether they are the last ones.
-    pub(crate) fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+impl<S: Send> Mount for Shared<S> {
+    fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
         let waker = cx.waker().clone();
         let pulled = self.turn(Some(cx), |server| {
             server.waits.forget(id);
@@ -282,8 +279,7 @@ impl<S> Shared<S> {
         pulled.unwrap_or(Poll::Ready((Bytes::new(), true)))
     }
 
-    /// Reports that the body of a stream was dropped before its end.
-    pub(crate) fn leave(&self, id: StreamId) {
+    fn leave(&self, id: StreamId) {
         self.submit(Box::new(move |server| {
             server.waits.forget(id);
             let now = server.now;
