@@ -42,6 +42,7 @@ use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentMessage};
 use mcp_sansio::sink::{LineSink, MessageHead, Sink, whole};
+use mcp_sansio::trace_context::TraceContext;
 
 use crate::LateSender;
 
@@ -135,6 +136,13 @@ struct Entry {
     trace: Option<String>,
 }
 
+impl Entry {
+    fn new(who: Option<&str>, method: &str, name: Option<String>, trace: TraceContext<'_>) -> Self {
+        let trace = trace.traceparent().map(|parent| parent.to_string());
+        Entry { who: who.map(str::to_owned), method: method.to_owned(), name, trace }
+    }
+}
+
 impl<W: Write + Send> Journal<W> {
     /// Makes a journal that writes to `out`. It is flushed after each line.
     pub fn new(out: W) -> Self {
@@ -204,12 +212,8 @@ mcp_sansio::debug_fields!(impl<W> for Journal<W> {});
 
 impl<S, W: Write + Send> Layer<S> for Journal<W> {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        let entry = Entry {
-            who: request.principal().map(str::to_owned),
-            method: request.method().to_string(),
-            name: request.name().map(|name| name.to_string()),
-            trace: request.trace_context().traceparent().map(|parent| parent.to_string()),
-        };
+        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
+        let entry = Entry::new(request.principal(), &method, name, request.trace_context());
         self.open.add(request.token(), request.now(), entry);
         Ok(None)
     }
@@ -250,12 +254,8 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
 
 impl<W: Write + Send> client::Layer for Journal<W> {
     fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
-        let entry = Entry {
-            who: None,
-            method: request.method().to_owned(),
-            name: name_of(request),
-            trace: request.trace_context().traceparent().map(|parent| parent.to_string()),
-        };
+        let name = name_of(request);
+        let entry = Entry::new(None, request.method(), name, request.trace_context());
         self.open.add(request.token(), request.now(), entry);
         true
     }
@@ -283,13 +283,7 @@ impl<W: Write + Send> client::Layer for Journal<W> {
     }
 
     fn question(&self, question: &ServerRequest<'_>, now: Millis) -> Result<(), RpcError<'static>> {
-        let entry = Entry {
-            who: None,
-            method: question.kind.method().to_owned(),
-            name: None,
-            trace: question.trace_context().traceparent().map(|parent| parent.to_string()),
-        };
-        self.open.add(question.id, now, entry);
+        self.open.add(question.id, now, Entry::new(None, question.kind.method(), None, question.trace_context()));
         Ok(())
     }
 
