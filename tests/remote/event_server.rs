@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, dead_code, reason = "shared by tests of several crates")]
 
 use std::io::{Read, Write};
+use std::process::Command;
 
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::server::{MessageLimits, RequestToken};
@@ -72,15 +73,40 @@ static EXTENSIONS: [Extension<Door>; 1] = [extension()];
 pub const SERVICE: Service<'static, Door> =
     Service::new("door", "1.0").tools(&TOOLS).extend(&EXTENSIONS).on_cancel(Door::cancelled);
 
-/// Serves on stdin and stdout, with as many streams as the variable `STREAMS` says.
-pub fn serve_lines() {
+type Lines = LineServer<'static, LineSink<Vec<u8>>>;
+
+/// Returns the command that runs a server of this module, `server` or `silent_server`, with so many streams.
+pub fn command(server: &str, streams: usize) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("event_server::{server}"), "--ignored", "--nocapture"]);
+    command.env("STREAMS", streams.to_string());
+    command
+}
+
+/// The server with the bell: the test program runs it when [`command`] starts it.
+#[test]
+#[ignore = "a server"]
+fn server() {
     let streams = std::env::var("STREAMS").map_or(0, |streams| streams.parse().unwrap());
-    let mut door = Door::new(std::process::id().into(), streams);
+    serve(&SERVICE, &mut Door::new(std::process::id().into(), streams), |lines, door| {
+        turn(door, 0, |door, token| lines.answer(&SERVICE, door, token.as_custom(), deliver));
+    });
+}
+
+/// A server without events.
+#[test]
+#[ignore = "a server"]
+fn silent_server() {
+    serve(&Service::new("silent", "1.0"), &mut (), |_, ()| {});
+}
+
+/// Serves on stdin and stdout.
+fn serve<S>(service: &Service<'_, S>, state: &mut S, then: impl Fn(&mut Lines, &mut S)) {
     let mut session = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
     let (mut stdin, mut stdout) = (std::io::stdin(), std::io::stdout());
     loop {
-        let next = session.run(&SERVICE, &mut door);
-        turn(&mut door, 0, |door, token| session.answer(&SERVICE, door, token.as_custom(), deliver));
+        let next = session.run(service, state);
+        then(&mut session, state);
         let written = session.pending().len();
         stdout.write_all(session.pending()).unwrap();
         stdout.flush().unwrap();

@@ -4,37 +4,20 @@
 #[path = "../../../tests/remote/event_server.rs"]
 mod event_server;
 
-use std::process::Command;
 use std::time::Duration;
 
 use mcp_sansio::client::{ClientInfo, Request, SendError};
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::Service;
 use mcp_sansio_blocking::client::{Child, Client, ClientError, Ignore, Transport};
 use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
 
 /// The longest time for any step. None comes near it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server: this program runs it when [`child`] starts it.
-#[test]
-#[ignore = "a server"]
-fn server() {
-    event_server::serve_lines();
-}
-
-#[test]
-#[ignore = "a server"]
-fn silent_server() {
-    mcp_sansio_blocking::serve_stdio(&Service::<()>::new("silent", "1.0"), &mut ()).unwrap();
-}
-
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
 fn child(server: &str, streams: usize) -> Client<'static, Child<'static>, Ignore> {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", server, "--ignored", "--nocapture"]).env("STREAMS", streams.to_string());
-    let mut client = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
+    let mut client = Client::new(Child::spawn(event_server::command(server, streams), &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
     client
 }

@@ -5,11 +5,9 @@
 mod event_server;
 
 use std::future::Future;
-use std::process::Command;
 use std::time::Duration;
 
 use mcp_sansio::client::{ClientInfo, Request, SendError};
-use mcp_sansio::service::Service;
 use mcp_sansio_extensions::events::client::{EventFollower, FollowedEvent};
 use mcp_sansio_smol::client::{Child, Client, ClientError, FollowedEvents, Ignore};
 use smol::stream::StreamExt;
@@ -17,25 +15,9 @@ use smol::{Timer, future};
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
-/// A server: this program runs it when [`run`] starts it.
-#[test]
-#[ignore = "a server"]
-fn server() {
-    event_server::serve_lines();
-}
-
-#[test]
-#[ignore = "a server"]
-fn silent_server() {
-    let service = Service::<()>::new("silent", "1.0");
-    smol::block_on(mcp_sansio_smol::Serve::new(&service).stdio(&mut ())).unwrap();
-}
-
 /// Runs a test beside the driver. A test that hangs fails.
 fn run<F: Future<Output = ()> + Send + 'static>(server: &str, streams: usize, test: impl FnOnce(Client) -> F) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", server, "--ignored", "--nocapture"]).env("STREAMS", streams.to_string());
-    let (client, driver) = Client::new(Child::spawn(command, &PROFILE).unwrap(), Ignore);
+    let (client, driver) = Client::new(Child::spawn(event_server::command(server, streams), &PROFILE).unwrap(), Ignore);
     smol::block_on(future::or(
         async {
             let driver = smol::spawn(driver);
