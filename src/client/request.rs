@@ -204,12 +204,14 @@ impl<'r> Request<'r> {
     /// A request with any method and these `params`, for extensions. The client adds the members of `_meta` that
     /// the protocol requires.
     pub fn raw(method: &'r str, params: Option<Raw<'r>>) -> Self {
-        Request { name: method, ..Request::of(Method::Other, params) }
+        let meta = params.and_then(|params| params.get("_meta"));
+        Request { name: method, ..Request::of(Method::Other, params, meta) }
     }
 
     /// Returns a request with a method of the protocol and any params, for a program that passes requests on: the constructors of
     /// each method write the members that they know. The members are sent as they are, but for those of `_meta` that are the
     /// client's own. A `tools/call`, `prompts/get` or `resources/read` may be asked back, as those of [`call`](Request::call) are.
+    /// `meta` must be the `_meta` of `params`: a program that has read the request knows it, and to find it takes as long as to send it.
     ///
     /// ```
     /// use mcp_sansio::client::Request;
@@ -217,11 +219,10 @@ impl<'r> Request<'r> {
     /// use mcp_sansio::protocol::Method;
     ///
     /// let params = Raw::constant(r#"{"name":"import","arguments":{},"task":{"ttl":60000}}"#);
-    /// assert_eq!(Request::of(Method::ToolsCall, Some(params)).method_name(), "tools/call");
+    /// assert_eq!(Request::of(Method::ToolsCall, Some(params), None).method_name(), "tools/call");
     /// ```
-    pub fn of(method: Method, params: Option<Raw<'r>>) -> Self {
-        let own_meta = params.and_then(|params| params.get("_meta"));
-        Request { own_meta, ..Request::new(method, params.map_or(Body::None, Body::Raw)) }
+    pub fn of(method: Method, params: Option<Raw<'r>>, meta: Option<Raw<'r>>) -> Self {
+        Request { own_meta: meta, ..Request::new(method, params.map_or(Body::None, Body::Raw)) }
     }
 
     /// Returns the `method`.

@@ -469,7 +469,7 @@ impl Bridge {
         let (params, given) = (request.params(), request.envelope().meta);
         let mut sent = match own.method {
             Method::Other => Request::raw(&own.name.0, params),
-            method => Request::of(method, params),
+            method => Request::of(method, params, request.meta()),
         };
         sent = sent.no_timeout();
         if given.progress_token.is_some() {
@@ -510,7 +510,7 @@ impl Bridge {
         }
         let method = if link.client.is_modern() { Method::Discover } else { Method::Ping };
         // It is over before the requests that wait for it.
-        self.check = link.send(&Request::of(method, None).timeout(self.limits.wait / 2)).ok();
+        self.check = link.send(&Request::of(method, None, None).timeout(self.limits.wait / 2)).ok();
     }
 
     /// Passes on what a host sets. A server of 2026-07-28 has no such requests: it agrees to a subscription with the acknowledgement of
@@ -536,7 +536,7 @@ impl Bridge {
                 return self.was_sent(at, sent, now);
             }
             _ => {
-                let sent = link.send(&Request::of(own.method, request.params()).no_timeout());
+                let sent = link.send(&Request::of(own.method, request.params(), request.meta()).no_timeout());
                 return self.was_sent(at, sent, now);
             }
         };

@@ -9,12 +9,17 @@ use mcp_sansio::revision::Revision;
 const PARAMS: &str = r#"{"arguments":{"z":1.10e5,"a":[ 1 ]},"name":"import","_meta":{"x":"\u00e9","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"progressToken":"host"}}"#;
 const ONE_FORM: &str = r#"{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}}"#;
 
+fn call(params: &'static str) -> Request<'static> {
+    let params = Raw::constant(params);
+    Request::of(Method::ToolsCall, Some(params), params.get("_meta"))
+}
+
 /// Params of any members are those of a request of the protocol, which may be asked back.
 #[test]
 fn any_params_of_a_known_method() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
-        desk.send(&Request::of(Method::ToolsCall, Some(Raw::constant(PARAMS))));
+        desk.send(&call(PARAMS));
         let first = desk.one();
         assert_eq!(first["params"]["arguments"]["z"], 110_000.0);
         assert_eq!(first["params"]["_meta"]["x"], "\u{e9}");
@@ -29,7 +34,7 @@ fn any_params_of_a_known_method() {
 fn the_terms_of_a_request_are_those_of_the_client() {
     for revision in Revision::ALL {
         let mut desk = Desk::speaking(revision);
-        desk.send(&Request::of(Method::ToolsCall, Some(Raw::constant(PARAMS))));
+        desk.send(&call(PARAMS));
         let meta = desk.one()["params"]["_meta"].clone();
         assert_eq!(meta["x"], "\u{e9}");
         let terms = ["protocolVersion", "clientCapabilities"].map(|name| format!("io.modelcontextprotocol/{name}"));
@@ -48,13 +53,13 @@ fn a_result_of_any_type_is_a_result() {
     everywhere(|| {
         let mut desk = Desk::modern(&PLAIN);
         for result in [ONE_FORM, r#"{"resultType":"com.example/new","a":1}"#] {
-            desk.send(&Request::of(Method::ToolsCall, Some(Raw::constant(r#"{"name":"x"}"#))).any_result_type());
+            desk.send(&call(r#"{"name":"x"}"#).any_result_type());
             desk.forget();
             desk.result(result);
             assert_eq!(desk.event(), format!("tools/call ok {result}"));
         }
         let again = r#"{"name":"x","requestState":"s","inputResponses":{"k":{"action":"decline"}}}"#;
-        desk.send(&Request::of(Method::ToolsCall, Some(Raw::constant(again))).any_result_type());
+        desk.send(&call(again).any_result_type());
         assert_eq!(desk.one()["params"]["inputResponses"]["k"]["action"], "decline");
         desk
     });
