@@ -12,6 +12,7 @@ mod listen;
 mod login;
 mod target;
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::future::{Future, poll_fn};
 use std::hash::BuildHasher;
@@ -19,7 +20,7 @@ use std::io::{self, Write};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use async_io::Timer;
@@ -52,6 +53,22 @@ struct Shared {
     /// The client of each server.
     clients: Arc<[Mutex<Option<Client>>]>,
     clock: Clock,
+}
+
+thread_local! {
+    /// The hosts are polled, and in the same round the drivers after them.
+    static BEFORE_DRIVERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Wakes the program for a driver that would not be polled anyway: another round for each line of the host takes 2,300 instructions.
+struct DriverWaker(Waker);
+
+impl Wake for DriverWaker {
+    fn wake(self: Arc<Self>) {
+        if !BEFORE_DRIVERS.get() {
+            self.0.wake_by_ref();
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -240,11 +257,12 @@ fn keep(arguments: &Arguments, hub: &mut Hub) {
 /// Runs a driver until `until` is over.
 async fn run_beside(driver: &mut Driver, until: impl Future<Output = ()>) {
     let mut until = pin!(until);
-    let mut ended = false;
+    let (mut ended, mut waker) = (false, None);
     poll_fn(|cx| {
         // First: its events decide about the other future.
         if !ended {
-            ended = Pin::new(&mut *driver).poll(cx).is_ready();
+            let waker = waker.get_or_insert_with(|| Waker::from(Arc::new(DriverWaker(cx.waker().clone()))));
+            ended = Pin::new(&mut *driver).poll(&mut Context::from_waker(waker)).is_ready();
         }
         until.as_mut().poll(cx)
     })
@@ -308,6 +326,13 @@ fn main() -> ExitCode {
         }
         Ok(())
     };
+    let mut hosts = pin!(hosts);
+    let hosts = poll_fn(|cx| {
+        BEFORE_DRIVERS.set(true);
+        let polled = hosts.as_mut().poll(cx);
+        BEFORE_DRIVERS.set(false);
+        polled
+    });
     let keep = |(at, target)| Box::pin(keep_server(&shared, &arguments, at, target));
     let mut servers: Vec<_> = arguments.targets.iter().enumerate().map(keep).collect();
     let servers = poll_fn(|cx| {
