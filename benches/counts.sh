@@ -10,6 +10,7 @@ cargo build --quiet --profile fast -p mcp-sansio-bench --features http
 # One at a time: together, each would have the features of all.
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client --bin client
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client-smol --bin client-smol
+cargo build --quiet --profile fast -p mcp-sansio-bridge --bin mcp-bridge
 fast=$target/fast
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
@@ -60,6 +61,15 @@ client() { # PROGRAM NAME REVISION KIND N: the client's part of calls over the p
   each "$2/$4" "$5" "$(count_client "$1" "$3" "$5")" "$(count_client "$1" "$3" $((3 * $5)))"
 }
 
+bridge() { # ERA KIND N: the bridge's part of a host's calls of 2025-11-25, in front of a child process that is a server of ERA
+  count_bridge() {
+    timeout 120 "$fast/client" "$3" valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$lines/log" \
+      "$fast/mcp-bridge" --era "$1" -- "$fast/calc-stdio" >/dev/null
+    sed -n 's/.*Collected : //p' "$lines/log"
+  }
+  each "bridge/$2" "$3" "$(count_bridge "$@")" "$(count_bridge "$1" "$2" $((3 * $3)))"
+}
+
 echo "# Instructions per message, by benches/counts.sh. Checked by benches/check-counts.sh."
 echo "toolchain $(rustc --version)"
 for server in calc floor; do
@@ -79,6 +89,8 @@ client client client "" echo32 500
 client client client 2026-07-28 modern32 500
 client client-smol client-smol "" echo32 500
 client client-smol client-smol 2026-07-28 modern32 500
+bridge legacy echo32 200
+bridge modern modern32 200
 endpoint 100 1000
 endpoint 10000 1000
 engine scan 1000
