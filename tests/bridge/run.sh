@@ -4,12 +4,15 @@
 # It builds the programs that it needs, and uses the pinned SDKs of tests/interop and, where it is there, QEMU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-cargo build -q --release -p mcp-sansio-bridge --bin mcp-bridge
+cargo build -q --profile small -p mcp-sansio-bridge --bin mcp-bridge
 cargo build -q --release -p mcp-sansio-conformance --bin conformance-server
 cargo build -q --release --example sysmon --example calc --example inspect
 tests/interop/install.sh
-BRIDGE_PROGRAMS="$(realpath "${CARGO_TARGET_DIR:-target}")/release"
-export BRIDGE_PROGRAMS
+target="$(realpath "${CARGO_TARGET_DIR:-target}")"
+export BRIDGE_PROGRAMS="$target/release" BRIDGE_PROGRAM="$target/small/mcp-bridge"
+bytes=$(stat -c %s "$BRIDGE_PROGRAM")
+echo "mcp-bridge has $bytes bytes"
+[ "$bytes" -le 1400000 ] || { echo "mcp-bridge is larger than docs/bridge.md says" >&2; exit 1; }
 python=tests/interop/.venv-mcp-2.3/bin/python
 "$python" tests/bridge/lost.py
 "$python" tests/bridge/hosts.py
@@ -27,7 +30,7 @@ else
 fi
 # Every pinned SDK as a host, in each revision that it speaks. calc is of 2026-07-28 and of the others.
 for era in modern legacy; do
-  INTEROP_CALC="$BRIDGE_PROGRAMS/mcp-bridge --era $era -- $BRIDGE_PROGRAMS/examples/calc stdio" \
+  INTEROP_CALC="$BRIDGE_PROGRAM --era $era -- $BRIDGE_PROGRAMS/examples/calc stdio" \
     tests/interop/run.sh --server calc --transport stdio
 done
 "$python" tests/bridge/matrix.py
