@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22374,
-    "code lines, http": 11935,
-    "code lines, published": 65440,
-    "public functions": 2130,
-    "public types": 471,
-    "feature entries": 50,
-    "cfgs": 495,
-    "tracked files": 2444,
-    "words for users": 24999,
+    "code lines, core": 22312,
+    "code lines, http": 11776,
+    "code lines, published": 64870,
+    "public functions": 2113,
+    "public types": 447,
+    "feature entries": 42,
+    "cfgs": 487,
+    "tracked files": 2443,
+    "words for users": 24966,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
