@@ -112,7 +112,15 @@ fn a_stream_over_http_is_opened_again() {
     let mut bell = EventFollower::new("bell.rung").poll_floor(1);
     let mut client: Option<Client<'static, Http<'static>, Ignore>> = None;
     for start in 1..3 {
-        let server = HttpServer::<event_server::Door>::bind(address).unwrap().grace(Duration::ZERO);
+        // A child that another test starts holds the socket of the first server until its `exec`.
+        let bind = |_| match HttpServer::<event_server::Door>::bind(address) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(10));
+                None
+            }
+            bound => Some(bound.unwrap()),
+        };
+        let server = (0..500).find_map(bind).expect("the address is free again").grace(Duration::ZERO);
         address = server.local_addr().unwrap();
         let stopper = server.stopper();
         let serving = std::thread::spawn(move || {
