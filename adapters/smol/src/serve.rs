@@ -64,10 +64,10 @@ impl<S> Serve<'_, '_, S> {
         self.over(input, output, state).await
     }
 
-    /// Serves `reader` and `writer`, as [`serve`] does.
+    /// Serves `reader` and `writer` until `reader` ends and every answer is written.
     ///
     /// # Errors
-    /// As [`serve`].
+    /// If `reader` or `writer` fails. It is no error if the client closes its end.
     pub async fn over(
         self,
         reader: impl AsyncRead + Unpin,
