@@ -21,6 +21,7 @@ awk '
     }
     for (i = 1; i <= n; i++) {
       name = order[i]
+      if (counted[name] <= 0) { print "NONE   " name ": its program does not run here"; failed++; continue }
       if (!(name in recorded)) { print "NEW    " name ": " counted[name] ", not in benches/counts.txt"; failed++; continue }
       ratio = counted[name] / recorded[name]
       word = "ok"

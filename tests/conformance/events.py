@@ -787,7 +787,7 @@ def main(server, client, port):
     # They wait most of the time.
     with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
         failures = [failure for failure in pool.map(failed, scenarios) if failure]
-    sys.exit("\n".join(failures))
+    sys.exit("\n".join(failures) or 0)
 
 
 main(*sys.argv[1:])
