@@ -37,7 +37,7 @@ enum Phase {
     Over,
 }
 
-/// All transitions of a [`Phase`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same. Each
+/// All transitions of a [`Phase`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same. Each
 /// [`connect`](super::Client::connect) starts at `Idle`.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Idle", "WantDiscover", "connect"),

@@ -30,7 +30,7 @@ pub(crate) enum PendingState {
     Ended(TransportError),
 }
 
-/// All transitions of a [`PendingState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of a [`PendingState`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Sent", "send"),
     ("Free", "Subscription", "listen"),

@@ -19,7 +19,7 @@ pub(crate) enum SubscriptionState {
     ClosingSent { id: u32 },
 }
 
-/// All transitions of a [`SubscriptionState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of a [`SubscriptionState`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same.
 /// [`PendingRequest`](super::pending::PendingRequest) has the beginning and the end of a subscription.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Opening", "OpeningSent", "advance"),

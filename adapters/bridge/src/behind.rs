@@ -20,7 +20,7 @@ enum BehindState {
     },
 }
 
-/// All transitions of a [`BehindState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of a [`BehindState`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Idle", "Wanted", "the host's first request"),
     ("Wanted", "Opening", "the program opens it"),

@@ -26,7 +26,7 @@ pub(crate) struct Question {
     pub(crate) params: OwnedRaw,
 }
 
-/// All transitions of a [`RequestState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same. It is left by its removal.
+/// All transitions of a [`RequestState`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same. It is left by its removal.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Waiting", "Sent", "sent"),
     ("Sent", "Waiting", "surely not executed"),

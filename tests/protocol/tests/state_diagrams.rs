@@ -1,4 +1,4 @@
-//! The diagrams in `ARCHITECTURE.md` show the transitions that the code checks: for each source with a table
+//! The diagrams in `docs/internals/state-machines.md` show the transitions that the code checks: for each source with a table
 //! `TRANSITIONS` there is a Mermaid diagram, after a line with the name of its file.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ type Machine = Vec<String>;
 
 #[test]
 fn diagrams_show_the_tables() {
-    let (tables, diagrams) = (tables(), diagrams(&read(&root().join("ARCHITECTURE.md"))));
+    let (tables, diagrams) = (tables(), diagrams(&read(&root().join("docs/internals/state-machines.md"))));
     for (file, table) in &tables {
         let block = table.iter().map(|line| format!("    {line}\n")).collect::<String>();
         let diagram = diagrams.get(file).unwrap_or_else(|| panic!("`{file}` has no diagram:\n{block}"));

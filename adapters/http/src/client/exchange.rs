@@ -116,7 +116,7 @@ enum End {
     SessionEnded,
 }
 
-/// All transitions of an [`ExchangeState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// All transitions of an [`ExchangeState`]: from, to, cause. The diagram in `docs/internals/state-machines.md` shows the same.
 pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Writing", "the caller begins a message, or a stream is wanted"),
     ("Free", "Over", "failed"),

@@ -33,7 +33,7 @@ enum StreamState {
     },
 }
 
-/// The transitions of a stream: from, to, cause. `ARCHITECTURE.md` shows them.
+/// The transitions of a stream: from, to, cause. `docs/internals/state-machines.md` shows them.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Free", "Reserved", "a request may need a stream"),
     ("Reserved", "Free", "over"),

@@ -141,7 +141,7 @@ enum Stage {
     Closed,
 }
 
-/// The transitions of a connection: from, to, cause. `ARCHITECTURE.md` shows them.
+/// The transitions of a connection: from, to, cause. `docs/internals/state-machines.md` shows them.
 const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Head", "Expect", "the head has come, and the client waits for leave"),
     ("Head", "Body", "the head has come"),
