@@ -21,6 +21,7 @@ tests/conformance/install.sh
 "$python" tests/bridge/suites.py stdio
 if command -v qemu-system-arm >/dev/null; then
   board=$(FIRMWARE_LEAN=0 examples/firmware/run.sh build uart)
+  "$python" tests/bridge/suites.py board
   "$python" tests/bridge/board.py "$board"
   button=$(FIRMWARE_LEAN=0 examples/firmware/run.sh build interrupts)
   "$python" tests/bridge/events.py "$button" "$(FIRMWARE_LEAN=0 examples/firmware/run.sh build ethernet)"

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""The official server suites through the bridge, in front of the conformance fixture: suites.py [http|stdio]...
+"""The official server suites through the bridge, in front of the conformance fixture: suites.py [http|stdio|board]...
 
 `http`: the fixture is behind by its URL. `stdio`: a second bridge is between both, so what the suites send passes a pipe too; the
-suites themselves speak HTTP alone."""
+suites themselves speak HTTP alone. `board`: the fixture of the firmware `ethernet`, in QEMU."""
 
+import contextlib
 import subprocess
 import sys
+from pathlib import Path
 
 from hosts import Front
 from programs import BRIDGE, ROOT, HttpServer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "firmware"))
+from device import Board, build  # noqa: E402
 
 RUNS = ["server-alpha-2025-06-18", "server-alpha-2025-11-25", "server-alpha-2026-07-28"]
 
@@ -23,17 +28,30 @@ FAILS = {
 }
 
 
-def through(behind, runs):
-    """Runs suites, and returns the scenarios that fail."""
+@contextlib.contextmanager
+def fixture(behind):
+    """The URL of what is behind."""
+    if behind == "board":
+        with Board(build("ethernet", "fixture")) as board:
+            yield board.url
+        return
     server = HttpServer()
-    front = Front(*({"http": [server.url], "stdio": ["--", BRIDGE, server.url]}[behind]))
     try:
-        command = [sys.executable, str(ROOT / "tests/conformance/runner.py"), "server", "--url", front.url]
-        chosen = [word for run in runs for word in ("--run", run)]
-        told = subprocess.run(command + chosen, capture_output=True, text=True, timeout=300).stdout
+        yield server.url
     finally:
-        front.stop()
         server.stop()
+
+
+def through(behind, runs):
+    """Runs suites, and compares the scenarios that fail."""
+    with fixture(behind) as url:
+        front = Front(*(["--", BRIDGE, url] if behind == "stdio" else [url]))
+        try:
+            command = [sys.executable, str(ROOT / "tests/conformance/runner.py"), "server", "--url", front.url]
+            chosen = [word for run in runs for word in ("--run", run)]
+            told = subprocess.run(command + chosen, capture_output=True, text=True, timeout=300).stdout
+        finally:
+            front.stop()
     # "FAIL run scenario", and "FAIL run: ..." for fewer checks than without a bridge.
     fails = {tuple(line.split()[1:]) for line in told.splitlines() if line.startswith("FAIL ") and ":" not in line}
     done = [line for line in told.splitlines() if "scenarios," in line]
