@@ -100,7 +100,7 @@ impl Behind {
         self.is_open() && now.saturating_sub(self.heard) >= limits.check
     }
 
-    /// Returns `true` if the time of a check has come, and sets the next one.
+    /// Returns `true` if the connection is silent and the time of its check has come. Sets the time of the next check.
     pub(crate) fn check_is_due(&mut self, now: Millis, limits: &BridgeLimits) -> bool {
         let is_silent = self.is_silent(now, limits);
         let is_due = self.is_open() && self.check <= now;

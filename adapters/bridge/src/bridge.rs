@@ -34,7 +34,7 @@ use crate::{BridgeLimits, Host, ToolFilter};
 /// The client behind, if its connection is open.
 pub(crate) type Link<'l, 'c, 'm> = Option<&'l mut ClientHandle<'c, 'm>>;
 
-/// The result of a request that sets something.
+/// An object without members, such as the result of a request that sets something.
 pub(crate) const EMPTY: Raw<'static> = Raw::constant("{}");
 
 /// The beginning of the `requestState` of the bridge's own rounds.
@@ -133,7 +133,7 @@ pub struct Bridge {
     pub(crate) check: Option<PendingId>,
     /// The server has sent what is no message: it may have begun anew.
     pub(crate) noise: bool,
-    /// The URIs that the server knows of.
+    /// The URIs that the server behind sends updates for.
     pub(crate) uris: Vec<String>,
     /// The URIs that several hosts want.
     pub(crate) wanted: Vec<String>,
@@ -781,7 +781,7 @@ impl Bridge {
                 format!("error {code}").into()
             }
             End::Error(error) => {
-                let (code, raw) = (error.code, own(error.raw.unwrap_or(Raw::constant("{}"))));
+                let (code, raw) = (error.code, own(error.raw.unwrap_or(EMPTY)));
                 self.fail(front, code, move |server, out| {
                     answered(front, server.fail_raw(front, code, raw.raw(), out), server, out);
                 });

@@ -358,7 +358,7 @@ impl Bridge {
 
 /// Returns the params of a notification with another id of its request.
 fn renamed(params: Raw<'_>, id: Raw<'_>) -> Vec<u8> {
-    let own = params.get("_meta").unwrap_or(Raw::constant("{}"));
+    let own = params.get("_meta").unwrap_or(EMPTY);
     let own = replaced(own, meta::SUBSCRIPTION_ID, |own| own.raw(meta::SUBSCRIPTION_ID, id));
     replaced(params, "_meta", |params| params.raw_if("_meta", Raw::parse(&own).ok()))
 }

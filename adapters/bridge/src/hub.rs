@@ -11,7 +11,7 @@ use mcp_sansio::client::ServerRequestId;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{LoggingLevel, Method, code};
-use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, Scope, Server};
+use mcp_sansio::server::{Millis, RequestToken, Scope, Server};
 use mcp_sansio::sink::Out;
 
 use crate::bridge::{EMPTY, Link, PartOutcome, TERMS, answered, own, respond};
@@ -67,7 +67,7 @@ enum Parts {
     /// All of them, for their parts of a list.
     List { member: &'static str, parts: Vec<(usize, Option<PartOutcome>)> },
     /// One after the other, until one knows what it is about.
-    Search { at: usize, rest: VecDeque<usize>, message: Vec<u8> },
+    Search { at: usize, rest: VecDeque<usize>, message: Vec<u8>, setting: Option<Setting> },
 }
 
 /// Several servers behind one front, each with a [`Bridge`] of its own. The front is the program's, as for
@@ -168,7 +168,9 @@ impl Hub {
         };
         let Some(holder) = holder else {
             let uri = reference.unwrap_or(params).get("uri").and_then(|uri| uri.text()).map(|uri| uri.to_string());
-            return self.search(token, message(method, Some(params)), uri.as_deref());
+            let subscribes = [Method::Subscribe, Method::Unsubscribe].into_iter().find(|one| one.name() == method);
+            let setting = subscribes.and_then(|method| Setting::of(method, None, params.get("uri")));
+            return self.search(token, message(method, Some(params)), uri.as_deref(), setting);
         };
         let name = holder.get("name").and_then(|name| name.text()).map(|name| name.to_string()).unwrap_or_default();
         let found =
@@ -238,7 +240,7 @@ impl Hub {
 
     /// Looks for the server that knows what a request is about: that of the URI, if a list has shown it; else all, those that are
     /// away last.
-    fn search(&mut self, token: RequestToken, message: Vec<u8>, uri: Option<&str>) {
+    fn search(&mut self, token: RequestToken, message: Vec<u8>, uri: Option<&str>, setting: Option<Setting>) {
         if let Some(at) = uri.and_then(|uri| self.owners.get(uri)) {
             return self.send(*at, token, message, false);
         }
@@ -247,7 +249,7 @@ impl Hub {
             .sort_by_key(|at| self.servers.get(*at).is_some_and(|server| server.bridge.behind.is_away()));
         if let Some(at) = rest.pop_front() {
             self.send(at, token, message.clone(), true);
-            self.divided.push(Divided { token, parts: Parts::Search { at, rest, message } });
+            self.divided.push(Divided { token, parts: Parts::Search { at, rest, message, setting } });
         }
     }
 
@@ -261,13 +263,8 @@ impl Hub {
                 }
                 self.go_on(token, Parts::List { member, parts });
             }
-            Parts::Search { mut rest, message, .. } => match outcome {
+            Parts::Search { mut rest, message, setting, .. } => match outcome {
                 Some(Ok(result)) => {
-                    let mut request = IncomingRequest::empty();
-                    let setting = request.read(&message).ok().and_then(|()| {
-                        request.shape();
-                        Setting::of(&request)
-                    });
                     if let Some(Setting::Subscribed(uri, _)) = &setting {
                         self.own(from, uri.clone());
                     }
@@ -279,7 +276,7 @@ impl Hub {
                 _ => {
                     if let Some(at) = rest.pop_front() {
                         self.send(at, token, message.clone(), true);
-                        self.divided.push(Divided { token, parts: Parts::Search { at, rest, message } });
+                        self.divided.push(Divided { token, parts: Parts::Search { at, rest, message, setting } });
                     }
                 }
             },

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use mcp_sansio::client::{PendingId, ServerRequestId};
-use mcp_sansio::json::OwnedRaw;
+use mcp_sansio::json::{OwnedRaw, Raw};
 use mcp_sansio::protocol::{LoggingLevel, Method};
 use mcp_sansio::server::{IncomingRequest, Millis, RequestToken, Server};
 
@@ -47,13 +47,12 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    pub(crate) fn of(request: &IncomingRequest<'_>) -> Option<Self> {
-        let (method, members) = (request.method(), request.members());
+    /// Reads what a request sets from its `level` or `uri`.
+    pub(crate) fn of(method: Method, level: Option<Raw<'_>>, uri: Option<Raw<'_>>) -> Option<Self> {
         match method {
-            Method::SetLevel => members.level.and_then(LoggingLevel::read).map(Setting::Level),
+            Method::SetLevel => level.and_then(LoggingLevel::read).map(Setting::Level),
             _ if method.is_setting() => {
-                let uri = members.uri?.text()?.to_string();
-                Some(Setting::Subscribed(uri, method == Method::Subscribe))
+                Some(Setting::Subscribed(uri?.text()?.to_string(), method == Method::Subscribe))
             }
             _ => None,
         }
@@ -99,7 +98,7 @@ impl HostRequest {
             state: RequestState::Waiting { until },
             front,
             method: request.method(),
-            setting: Setting::of(request),
+            setting: Setting::of(request.method(), request.members().level, request.members().uri),
             modern: request.envelope().meta.is_modern(),
             line: Vec::new(),
             begun: now,

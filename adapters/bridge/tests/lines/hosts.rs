@@ -197,7 +197,7 @@ fn a_host_goes() {
     assert!(hosts.text(1).contains("\"result\"") && hosts.text(0).is_empty());
 }
 
-/// The server hears of the first host that subscribes, and of the last one that does not any more.
+/// Checks that the server gets one `resources/subscribe` for the first host that wants a URI, and one `resources/unsubscribe` after the last.
 #[test]
 fn hosts_share_subscriptions() {
     let mut hosts = Hosts::new();
