@@ -39,8 +39,8 @@ extended=(skills apps)
 # No row: run.sh checks that it does not panic.
 unlisted=dynamic
 # The smallest server, for one target alone.
-tiny=tiny
-apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted|$tiny")
+smallest=tiny
+apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}|${tasked[*]}|${eventful[*]}|${extended[*]}|${authorized[*]%=*}|$unlisted|$smallest")
 plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$apart"))
 
 build() { # PACKAGE ARGUMENTS...

@@ -183,7 +183,6 @@ impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T
 }
 
 // Leaves the messages out.
-// Leaves the messages out.
 mcp_sansio::debug_fields!(impl<T> for LineSession<'_, T> { owed, broke });
 
 #[cfg(test)]

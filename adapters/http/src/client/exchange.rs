@@ -233,7 +233,6 @@ pub struct ExchangeSlot<'m> {
 pub(crate) const MOST: usize = 16 << 20;
 
 // Leaves the bytes out: headers may be secret.
-// Leaves the bytes out: headers may be secret.
 mcp_sansio::debug_fields!(impl for ExchangeSlot<'_> { state });
 
 impl<'m> ExchangeSlot<'m> {

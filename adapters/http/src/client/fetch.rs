@@ -119,7 +119,6 @@ impl<'f> FetchResponse<'f> {
 }
 
 // Leaves headers and body out, which may be secret.
-// Leaves headers and body out, which may be secret.
 mcp_sansio::debug_fields!(impl for FetchResponse<'_> { status });
 
 /// The state of the exchange.

@@ -338,7 +338,6 @@ impl Sessions<'_> {
 }
 
 // Leaves out the ids: they are keys to their sessions.
-// Leaves out the ids: they are keys to their sessions.
 mcp_sansio::debug_fields!(impl for SealedSessions<'_> { with });
 
 /// The time is 0 for the seal: the end is in the state.

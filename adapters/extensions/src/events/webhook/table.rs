@@ -10,7 +10,7 @@ use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::server::{Millis, RequestToken, is_same_secret};
 use sha2::{Digest, Sha256};
 
-use crate::events::source::{Cursor, EventSubscription};
+use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS};
 use crate::events::subscribers::TOO_MANY;
 use crate::events::webhook::signature::WebhookSecret;
 
@@ -151,7 +151,7 @@ pub(crate) struct Hook {
 
 impl Hook {
     pub(crate) fn subscription(&self) -> EventSubscription<'_> {
-        let arguments = Raw::parse(&self.arguments).unwrap_or(Raw::constant("{}"));
+        let arguments = Raw::parse(&self.arguments).unwrap_or(NO_ARGUMENTS);
         EventSubscription { arguments, principal: Some(&self.principal) }
     }
 

@@ -105,7 +105,6 @@ impl TaskHandle {
 }
 
 // Writes the handle without the id, which may be a secret.
-// Writes the handle without the id, which may be a secret.
 mcp_sansio::debug_fields!(impl for TaskHandle { ttl, poll_interval });
 
 /// Writes one line of JSON.

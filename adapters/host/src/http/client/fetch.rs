@@ -68,7 +68,6 @@ impl FetchedResponse {
 }
 
 // Leaves headers and body out, which may be secret.
-// Leaves headers and body out, which may be secret.
 mcp_sansio::debug_fields!(impl for FetchedResponse { status });
 
 /// The reason why there is no response.

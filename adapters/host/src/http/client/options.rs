@@ -75,7 +75,6 @@ impl Default for HttpOptions {
 }
 
 // Writes the options without the headers, which may be secret.
-// Writes the options without the headers, which may be secret.
 mcp_sansio::debug_fields!(impl for HttpOptions { options, config });
 
 /// The place of a server.
