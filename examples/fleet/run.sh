@@ -43,7 +43,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-joined() { [ "$(grep -c Joined "$dir/log")" = 3 ]; }
+joined() { [ "$(grep -o Joined "$dir/log" | wc -l)" = 3 ]; } # three processes write there: their words may share a line
 await() { # a command, until it succeeds
   for _ in $(seq 100); do "$@" && return; sleep 0.1; done
   echo "not ready after 10 s:" >&2
