@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target="$(realpath "${CARGO_TARGET_DIR:-target}")"
-cargo build -q --profile small -p mcp-sansio-bridge --bin mcp-bridge
+cargo build -q --config adapters/bridge/build.toml --profile fast -p mcp-sansio-bridge --bin mcp-bridge
 cargo build -q --release -p mcp-sansio-conformance --bin conformance-server
 cargo build -q --release --example calc
 peers="$target/bridge-peers"
@@ -15,4 +15,4 @@ if [ "${1:-}" != --no-peers ] && [ ! -e "$peers/done" ]; then
   "$peers/venv/bin/pip" install -q --disable-pip-version-check mcp-proxy==0.13.0
   touch "$peers/done"
 fi
-exec python3 benches/bridge.py "$target/small/mcp-bridge" "$target/release/conformance-server" "$target/release/examples/calc" "$peers"
+exec python3 benches/bridge.py "$target/fast/mcp-bridge" "$target/release/conformance-server" "$target/release/examples/calc" "$peers"

@@ -10,7 +10,7 @@ cargo build --quiet --profile fast -p mcp-sansio-bench --features http
 # One at a time: together, each would have the features of all.
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client --bin client
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client-smol --bin client-smol
-cargo build --quiet --profile fast -p mcp-sansio-bridge --bin mcp-bridge
+cargo build --quiet --config adapters/bridge/build.toml --profile fast -p mcp-sansio-bridge --bin mcp-bridge
 fast=$target/fast
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT

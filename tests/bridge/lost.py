@@ -141,7 +141,7 @@ def http(host_era, server_era):
 
 def never_there():
     """A server that does not come: the host is answered, and told what is missing."""
-    host = Host("legacy", "--wait", "0.5", "--", "/nonexistent/server")
+    host = Host("legacy", "--wait", "1", "--", "/nonexistent/server")
     assert "tools" in host.open()["result"]["capabilities"]
     missing = host.ask("tools/list")["error"]
     assert "/nonexistent/server" in missing["message"], missing
