@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps a small corpus of each target: the inputs with a name, and 40 others, those that reach the most code.
+"""Keeps a small corpus of each target: the inputs with a name, and 28 others, those that reach the most code.
 
     fuzz/minimise.py [--from DIR] [TARGET...]    # takes the inputs of DIR/TARGET too, such as fuzz/found
 
@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 
 FUZZ = pathlib.Path(__file__).resolve().parent
-MOST = 40
+MOST = 28
 
 
 def reached(program, target, folders):
