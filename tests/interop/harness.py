@@ -44,16 +44,16 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 SERVERS = {
     "calc": {
         "variable": "INTEROP_CALC",
-        "default": [str(TARGET / "release/examples/calc"), "stdio"],
+        "default": [str(TARGET / "debug/examples/calc"), "stdio"],
         # In place of the words that make it serve stdio.
         "http": lambda command, port: [word for word in command if word != "stdio"] + ["http", str(port)],
-        "build": "cargo build --release --example calc",
+        "build": "cargo build --workspace --example calc",
     },
     "sysmon": {
         "variable": "INTEROP_SYSMON",
-        "default": [str(TARGET / "release/examples/sysmon")],
+        "default": [str(TARGET / "debug/examples/sysmon")],
         "http": lambda command, port: [*command, "--http", f"127.0.0.1:{port}"],
-        "build": "cargo build --release --example sysmon",
+        "build": "cargo build --workspace --example sysmon",
     },
     "firmware": {
         "variable": "INTEROP_FIRMWARE",
