@@ -1,5 +1,4 @@
 //! The errors of the core, with and without the feature `terse`: the codes and data stay, and so do the words of handlers.
-#![cfg(feature = "server")]
 
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::line_server::{LineServer, NextStep};
