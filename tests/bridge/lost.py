@@ -1,16 +1,45 @@
 #!/usr/bin/env python3
-"""What a host sees while the server behind the bridge dies, comes back, asks, and changes its era. Line by line."""
+"""What a host sees while the server behind the bridge dies, comes back, asks, and changes its era, line by line; and that nothing is
+left when the host ends."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
+import socket
+import subprocess
+import sys
 import tempfile
+import threading
 import time
+import tty
 
-from programs import OLD, SYSMON, Host, HttpServer
+from programs import BRIDGE, META, OLD, SYSMON, Host, HttpServer
 
 ERAS = ["legacy", "modern"]
 ASKS = {"sampling": {}, "roots": {}, "elicitation": {}}
+OPENING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}}
+INPUT = {
+    "legacy": [
+        {"id": 1, "method": "initialize", "params": OPENING},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ],
+    "modern": [{"id": 2, "method": "tools/list", "params": {"_meta": META}}],
+}
+# It stays when its stdin has ended, and may stay at SIGTERM too.
+STAYS = """
+import os, runpy, signal, sys, time
+open(os.environ["STAYS"], "w").write(str(os.getpid()))
+signal.signal(signal.SIGTERM, getattr(signal, sys.argv[1]))
+with open(os.devnull, "w") as sys.stderr:
+    try:
+        runpy.run_path(sys.argv[2], run_name="__main__")
+    except SystemExit:
+        pass
+time.sleep(60)
+"""
 
 
 def text(answer):
@@ -215,6 +244,82 @@ def a_hundred_losses():
     print(f"a hundred losses: {sizes[0]} KiB after 20, {sizes[1]} KiB after 100")
 
 
+def ends(name, *arguments, least=0.0, most=0.8):
+    """Writes all lines at once, so that the end comes before the answers."""
+    for era, messages in INPUT.items():
+        lines = "".join(json.dumps({"jsonrpc": "2.0"} | message) + "\n" for message in messages)
+        begun = time.monotonic()
+        done = subprocess.run([BRIDGE, *arguments], input=lines, capture_output=True, text=True, timeout=20)
+        took = time.monotonic() - begun
+        assert done.returncode == 0 and '"tools":[' in done.stdout.replace(" ", ""), (name, era, done)
+        assert least <= took < most, (name, era, took, done.stderr)
+        print(f"ends, {name}, {era} host: {took * 1000:.0f} ms from the start to the end", flush=True)
+
+
+def ends_child_that_stays(reaction, least, most):
+    """The bridge ends before a host would kill it, and the child before the bridge."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["STAYS"] = place = os.path.join(folder, "id")
+        ends(f"a child that stays, {reaction}", "--", sys.executable, "-c", STAYS, reaction, OLD[1], least=least, most=most)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(open(place).read()), signal.SIGKILL)
+            raise AssertionError("the child has outlived the bridge")
+
+
+def ends_over_tcp():
+    """Each connection has a server of its own."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        while True:
+            connection, _ = listener.accept()
+            subprocess.Popen([SYSMON], stdin=connection, stdout=connection, stderr=subprocess.DEVNULL)
+            connection.close()
+
+    threading.Thread(target=accept, daemon=True).start()
+    ends("tcp", f"tcp:127.0.0.1:{listener.getsockname()[1]}")
+
+
+def ends_over_serial():
+    board, line = pty.openpty()
+    tty.setraw(line)
+    server = subprocess.Popen([SYSMON], stdin=board, stdout=board, stderr=subprocess.DEVNULL)
+    try:
+        ends("pty", f"serial:{os.ttyname(line)}")
+    finally:
+        server.kill()
+        server.wait()
+
+
+def ends_several():
+    """Also: a host that says nothing hears that a server of several has come back."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"mcpServers": {"one": {"command": OLD[0], "args": OLD[1:]}}}, file)
+        file.flush()
+        ends("several servers", "--config", file.name)
+        host = Host("legacy", "--config", file.name)
+        host.open()
+        host.ask("tools/list")
+        os.kill(host.child(), signal.SIGKILL)
+        host.until(lambda message: message.get("method") == "notifications/tools/list_changed")
+        host.close()
+
+
+def end_of_input():
+    ends("child", "--", *OLD)
+    server = HttpServer()
+    try:
+        ends("url", server.url)
+    finally:
+        server.stop()
+    ends_over_tcp()
+    ends_over_serial()
+    ends_several()
+    # 500 ms until SIGTERM, 400 more until SIGKILL.
+    ends_child_that_stays("SIG_DFL", 0.5, 1.4)
+    ends_child_that_stays("SIG_IGN", 0.9, 1.8)
+
+
 def main():
     begun = time.monotonic()
     bytes_pass()
@@ -231,6 +336,7 @@ def main():
     limits()
     a_part_of_the_tools()
     a_hundred_losses()
+    end_of_input()
     print(f"lost.py: all as it should be, in {time.monotonic() - begun:.0f} s")
 
 

@@ -184,7 +184,7 @@ pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits) {
         write_lines(shared, &info, &mut lines, &mut uris);
         flush(&mut lines);
         let read = poll_fn(|cx| match () {
-            () if lock(&shared.hub).has_output() => Poll::Ready(None),
+            () if lock(&shared.hub).has_output() || lines.is_done() || lines.parts().0.has_news() => Poll::Ready(None),
             () if lines.has_ended() => Poll::Pending,
             () if !given.is_empty() => Pin::new(&mut given).poll_read(cx, lines.space()).map(Some),
             () => Pin::new(&mut stdin).poll_read(cx, lines.space()).map(Some),

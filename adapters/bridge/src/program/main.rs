@@ -43,7 +43,8 @@ use clock::Clock;
 /// Bytes of the host that are read ahead.
 const READ_AHEAD: usize = 64 << 10;
 
-/// The time for the last answers, after the host has closed stdin. Hosts kill a server two seconds after that.
+/// The time for the last answers, after the host has closed stdin. Hosts kill a server two seconds after that; [`target`] has the
+/// rest of that time for the end of the servers.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The state that the tasks of the program share. One thread runs them all.
@@ -58,6 +59,8 @@ struct Shared {
 thread_local! {
     /// The hosts are polled, and in the same round the drivers after them.
     static BEFORE_DRIVERS: Cell<bool> = const { Cell::new(false) };
+    /// The host has left: the servers are closed, and no other connection is opened.
+    static ENDING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Wakes the program for a driver that would not be polled anyway: another round for each line of the host takes 2,300 instructions.
@@ -116,7 +119,7 @@ fn flush(bridge: &mut Bridge) {
     }
 }
 
-/// Reads the lines of the host until it ends, then waits for its last answers.
+/// Reads the lines of the host until it ends.
 async fn serve_host(shared: &Shared, limits: BridgeLimits) {
     let mut stdin = Unblock::with_capacity(READ_AHEAD, io::stdin());
     let mut lines = LineBuffer::new(Store::growing(limits.message));
@@ -134,14 +137,21 @@ async fn serve_host(shared: &Shared, limits: BridgeLimits) {
         }
         match stdin.read(lines.space()).await {
             Ok(n) if n > 0 => lines.filled(n),
-            _ => break,
+            _ => return,
         }
     }
-    let idle = poll_fn(|_| if lock(&shared.hub).bridge(0).is_idle() { Poll::Ready(()) } else { Poll::Pending });
-    let patience = async {
-        Timer::after(GRACE).await;
-    };
-    idle.or(patience).await;
+}
+
+/// Closes the clients of all servers: a child process ends before this does.
+async fn close(shared: &Shared) -> Result<(), String> {
+    ENDING.set(true);
+    let clients = shared.clients.iter().filter_map(|client| lock(client).clone());
+    let mut closing: Vec<_> = clients.map(|client| Box::pin(async move { client.close().await })).collect();
+    poll_fn(|cx| {
+        closing.retain_mut(|client| client.as_mut().poll(cx).is_pending());
+        if closing.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await
 }
 
 /// Keeps a connection to the server, and opens another one when it is lost.
@@ -188,7 +198,7 @@ async fn keep_server(shared: &Shared, arguments: &Arguments, at: usize, target: 
                         keep(arguments, &mut hub);
                         return Poll::Pending;
                     }
-                    if bridge.is_up() { Poll::Pending } else { Poll::Ready(()) }
+                    if bridge.is_up() || ENDING.get() { Poll::Pending } else { Poll::Ready(()) }
                 });
                 run_beside(&mut driver, over).await;
                 *lock(&shared.clients[at]) = None;
@@ -270,7 +280,7 @@ async fn run_beside(driver: &mut Driver, until: impl Future<Output = ()>) {
 }
 
 /// Wakes the program at the deadlines of the bridge.
-async fn keep_time(shared: &Shared) -> Result<(), String> {
+async fn keep_time(shared: &Shared) {
     let mut timer = Timer::never();
     let mut set = None;
     poll_fn(|cx| {
@@ -318,11 +328,12 @@ fn main() -> ExitCode {
     };
     let clients = arguments.targets.iter().map(|_| Mutex::default()).collect();
     let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, clock: Clock::start() };
+    let is_line = arguments.listen.is_none() && !arguments.is_hub();
     let hosts = async {
         match &arguments.listen {
             Some(address) => return listen::serve_hosts(&shared, &arguments, address).await,
-            None if arguments.is_hub() => listen::serve_line(&shared, &arguments.limits).await,
-            None => serve_host(&shared, arguments.limits).await,
+            None if is_line => serve_host(&shared, arguments.limits).await,
+            None => listen::serve_line(&shared, &arguments.limits).await,
         }
         Ok(())
     };
@@ -335,21 +346,30 @@ fn main() -> ExitCode {
     });
     let keep = |(at, target)| Box::pin(keep_server(&shared, &arguments, at, target));
     let mut servers: Vec<_> = arguments.targets.iter().enumerate().map(keep).collect();
-    let servers = poll_fn(|cx| {
+    let mut time = pin!(keep_time(&shared));
+    let mut others = pin!(poll_fn(|cx| {
         for server in &mut servers {
             let _ = server.as_mut().poll(cx);
         }
-        Poll::Pending
-    });
-    // Last: what the others have left.
-    let rest = poll_fn(|cx| {
+        let _ = time.as_mut().poll(cx);
+        // Last: what the others have left.
         if pass_on(&shared) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }));
+    let served = async_io::block_on(async {
+        hosts.or(others.as_mut()).await?;
+        // After the drivers in each round: they bring the last answers.
+        let is_idle = || !is_line || lock(&shared.hub).bridge(0).is_idle();
+        let answered = poll_fn(|_| if is_idle() { Poll::Ready(Ok(())) } else { Poll::Pending });
+        let patience = async {
+            Timer::after(GRACE).await;
+            Ok(())
+        };
+        others.as_mut().or(answered).or(patience).await?;
+        close(&shared).or(others).await
     });
-    let served = async_io::block_on(hosts.or(servers).or(keep_time(&shared)).or(rest));
-    shared.clients.iter().for_each(|client| drop(lock(client).take()));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {

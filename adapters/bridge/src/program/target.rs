@@ -1,5 +1,7 @@
 //! The ways to a server.
 
+use std::time::Duration;
+
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::client::ClientInfo;
 use mcp_sansio_smol::client::{
@@ -9,6 +11,11 @@ use mcp_sansio_smol::client::{
 use crate::Shared;
 use crate::arguments::Arguments;
 use crate::login::with_login;
+
+/// The time for a child process to end by itself after its stdin was closed, and after SIGTERM. With [`GRACE`](crate::GRACE) before, both
+/// are over before the host kills the bridge, which could not end the process any more.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
+const TERMINATE_TIME: Duration = Duration::from_millis(400);
 
 /// Opens a way to the server. The client connects over it then.
 pub(crate) async fn open(
@@ -27,7 +34,8 @@ pub(crate) async fn open(
         if let Some(folder) = &server.folder {
             command.current_dir(folder);
         }
-        let options = ChildOptions::new().options(options).stderr(Stderr::Inherit);
+        let times = ChildOptions::new().close_time(CLOSE_TIME).terminate_time(TERMINATE_TIME);
+        let options = times.options(options).stderr(Stderr::Inherit);
         return Ok(Child::spawn_with(command, info, options).map_err(|error| error.to_string())?.into());
     }
     if let Some(address) = target.strip_prefix("tcp:") {
