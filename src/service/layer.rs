@@ -150,7 +150,7 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct LayerRequest<'h, 'm> {
     handling: RequestContext<'h>,
-    caller: Caller<'h>,
+    source: MessageSource<'h>,
     method: Text<'m>,
     name: Option<Text<'m>>,
     hints: Option<ToolAnnotations>,
@@ -159,8 +159,14 @@ pub struct LayerRequest<'h, 'm> {
 
 impl<'h, 'm> LayerRequest<'h, 'm> {
     /// Returns who asks.
-    pub const fn caller(&self) -> &Caller<'h> {
-        &self.caller
+    pub fn caller(&self) -> &Caller<'h> {
+        self.source.caller()
+    }
+
+    /// Returns the source of the message. A layer that answers for tools which the service does not know calls
+    /// [`arguments`](crate::server::TransportChecks::arguments) of its `checks` with their schemas.
+    pub const fn source(&self) -> &MessageSource<'h> {
+        &self.source
     }
 
     /// Returns the `method`.
@@ -401,8 +407,7 @@ impl<S> Service<'_, S> {
                 return Ok(None);
             };
             let handling = RequestContext { principal: called.principal, reserve: MIN_ROOM, ..handling };
-            let caller = *called.caller();
-            let mut passing = LayerRequest { handling, caller, method, name, hints, replaced: None };
+            let mut passing = LayerRequest { handling, source: *called, method, name, hints, replaced: None };
             let ran = match self.guard(|| layer.request(state, &mut passing)) {
                 Some(Ok(None)) if passing.handling.settled.is_none() => None,
                 Some(Ok(Some(receipt))) => Some(passing.handling.ran(Ok(receipt))),

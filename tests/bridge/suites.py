@@ -21,8 +21,6 @@ RUNS = ["server-alpha-2025-06-18", "server-alpha-2025-11-25", "server-alpha-2026
 FAILS = {
     # The fixture closes the stream in the middle of a call, and takes the client back. That is between it and the bridge.
     ("server-alpha-2025-11-25", "server-sse-polling"),
-    # The server behind gets `Mcp-Param-*` headers that the bridge makes of `params`. It does not compare those of the host.
-    ("server-alpha-2026-07-28", "http-custom-header-server-validation"),
     # Two of 30 checks: errors of the server behind are events of a stream, with status 200, not 404 and 400.
     ("server-alpha-2026-07-28", "server-stateless"),
 }

@@ -242,8 +242,7 @@ impl Bridge {
     }
 
     /// Returns `true` if the server has described itself, in this run or in [another](Bridge::known_server).
-    #[must_use]
-    pub const fn knows_server(&self) -> bool {
+    pub(crate) const fn knows_server(&self) -> bool {
         self.hello.is_known
     }
 
@@ -756,6 +755,9 @@ impl Bridge {
         let front = request.front;
         let outcome = match end {
             End::Result(result) => {
+                if request.method == Method::ToolsList && self.outputs.is_some() {
+                    self.tools.keep_schemas(result, self.limits.schemas);
+                }
                 let cut = self.tools.cut(request.method, result);
                 let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);
                 let older = (!request.modern && self.hello.is_modern).then(|| without_terms(result));

@@ -11,7 +11,7 @@ use mcp_sansio::client::ServerRequestId;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{LoggingLevel, Method, code};
-use mcp_sansio::server::{Millis, RequestToken, Scope, Server};
+use mcp_sansio::server::{Millis, RequestToken, Scope, Server, TransportChecks};
 use mcp_sansio::sink::Out;
 
 use crate::bridge::{EMPTY, Link, PartOutcome, TERMS, answered, own, respond};
@@ -147,8 +147,29 @@ impl Hub {
         }
     }
 
-    /// Takes a request of a host, which the program's server has admitted.
-    pub fn request(&mut self, token: RequestToken, method: &str, params: Option<Raw<'_>>) {
+    /// Takes a request of a host, which the program's server has admitted, with the [`checks`](TransportChecks) of its transport.
+    ///
+    /// # Errors
+    /// That of the checks, for the answer: they know the arguments of a tool, which a list has shown, otherwise.
+    pub fn request(
+        &mut self,
+        token: RequestToken,
+        method: &str,
+        params: Option<Raw<'_>>,
+        checks: &dyn TransportChecks,
+    ) -> Result<(), RpcError<'static>> {
+        if method == Method::ToolsCall.name()
+            && let Some(params) = params
+            && let Some(name) = params.get("name").and_then(|name| name.text()).map(|name| name.to_string())
+            && let Some(schema) = self.servers.iter().find_map(|server| server.bridge.tools.schema(&name))
+        {
+            checks.arguments(schema, params.get("arguments").unwrap_or(EMPTY))?;
+        }
+        self.take(token, method, params);
+        Ok(())
+    }
+
+    fn take(&mut self, token: RequestToken, method: &str, params: Option<Raw<'_>>) {
         if self.servers.iter().any(|server| server.prefix.is_empty()) {
             return self.send(0, token, message(method, params), false);
         }

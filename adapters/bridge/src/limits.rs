@@ -3,7 +3,7 @@
 use mcp_sansio::server::Millis;
 
 /// The limits to which the memory of a [`Bridge`](crate::Bridge) grows, and its times. The most memory, besides that of the client behind:
-/// `backlog + kept + 2 * subscriptions + message + in_flight * 600 + questions * (message + 64)` bytes.
+/// `backlog + kept + 2 * subscriptions + schemas + message + in_flight * 600 + questions * (message + 64)` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
 pub struct BridgeLimits {
@@ -20,6 +20,9 @@ pub struct BridgeLimits {
     pub questions: usize,
     /// The most bytes of the subscriptions of the host. Default: 64 KiB.
     pub subscriptions: usize,
+    /// The most bytes of tools of several hosts whose input schemas name headers (`x-mcp-header`). What is beyond is not compared with
+    /// the arguments of a call. Default: 1 MiB.
+    pub schemas: usize,
     /// The time that a request waits for a connection, in milliseconds. Default: 10,000.
     pub wait: Millis,
     /// The silence after which a connection at rest is checked, in milliseconds: by `ping`, from 2026-07-28 on by `server/discover`.
@@ -42,6 +45,7 @@ impl Default for BridgeLimits {
             kept: 16 << 20,
             questions: 64,
             subscriptions: 64 << 10,
+            schemas: 1 << 20,
             wait: 10_000,
             check: 30_000,
             question_time: 600_000,

@@ -1,10 +1,11 @@
 //! Which tools of the server the host may see and call.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{OwnedRaw, Raw};
 use mcp_sansio::protocol::Method;
 use mcp_sansio::server::IncomingRequest;
 
@@ -26,6 +27,11 @@ fn has(names: &[String], name: &str) -> bool {
     names.iter().any(|known| known.strip_suffix('*').map_or(known == name, |start| name.starts_with(start)))
 }
 
+/// Returns `true` if a schema has the word, or an escape that may be a part of it.
+fn may_name_headers(schema: &[u8]) -> bool {
+    [&b"x-mcp-header"[..], b"\\u"].into_iter().any(|sign| schema.windows(sign.len()).any(|part| part == sign))
+}
+
 /// A filter, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
@@ -34,6 +40,9 @@ pub(crate) struct Tools {
     prefix: String,
     /// The read-only tools of the lists so far, if they matter.
     read_only: Vec<String>,
+    /// The input schemas of the lists so far that may name headers, and the bytes of all.
+    schemas: BTreeMap<String, OwnedRaw>,
+    bytes: usize,
 }
 
 /// The most read-only tools that are remembered.
@@ -41,7 +50,7 @@ const TOOLS_MAX: usize = 10_000;
 
 impl Tools {
     pub(crate) const fn new(filter: ToolFilter) -> Self {
-        Tools { filter, prefix: String::new(), read_only: Vec::new() }
+        Tools { filter, prefix: String::new(), read_only: Vec::new(), schemas: BTreeMap::new(), bytes: 0 }
     }
 
     pub(crate) fn set_prefix(&mut self, prefix: &str) {
@@ -64,6 +73,27 @@ impl Tools {
         let name = request.members().name.and_then(|name| name.text()).map(|name| format!("{}{name}", self.prefix));
         let known = |name: &String| !self.filter.read_only || self.read_only.contains(name);
         !name.is_some_and(|name| self.passes(&name) && known(&name))
+    }
+
+    /// Keeps the input schemas of a list that may name headers, in at most `most` bytes.
+    pub(crate) fn keep_schemas(&mut self, result: Raw<'_>, most: usize) {
+        for tool in result.get("tools").into_iter().flat_map(|list| list.items()) {
+            let Some(name) = tool.get("name").and_then(|name| name.text()) else { continue };
+            let name = format!("{}{name}", self.prefix);
+            let size = |schema: &OwnedRaw| name.len() + schema.raw().as_bytes().len();
+            self.bytes -= self.schemas.remove(&name).as_ref().map_or(0, size);
+            let schema =
+                tool.get("inputSchema").filter(|schema| may_name_headers(schema.as_bytes())).map(OwnedRaw::new);
+            if let Some(schema) = schema.filter(|schema| self.bytes.saturating_add(size(schema)) <= most) {
+                self.bytes += size(&schema);
+                self.schemas.insert(name, schema);
+            }
+        }
+    }
+
+    /// Returns the schema that was kept of the tool that hosts call so.
+    pub(crate) fn schema(&self, name: &str) -> Option<Raw<'_>> {
+        self.schemas.get(name).map(OwnedRaw::raw)
     }
 
     /// Writes a list of tools or prompts as the host may see it, or `None` if it stays as it is: without tools that the host may not

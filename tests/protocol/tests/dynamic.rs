@@ -565,12 +565,12 @@ fn a_lock_is_behind_it() {
     writer.join().unwrap();
 }
 
-/// The checks of a transport see the schemas of tools that are not in a table.
+/// The checks of a transport see the schemas of tools that are not in a table, and those that a layer knows.
 #[test]
 fn arguments_are_checked() {
     use mcp_sansio::json::Raw;
     use mcp_sansio::server::{RpcError, TransportChecks};
-    use mcp_sansio::service::MessageSource;
+    use mcp_sansio::service::{HandlerError, Layer, LayerRequest, MessageSource, Receipt};
 
     struct Refuses;
     impl TransportChecks for Refuses {
@@ -579,14 +579,24 @@ fn arguments_are_checked() {
             Err(RpcError::new(-32020, "a header differs"))
         }
     }
-    let mut slots = [RequestSlot::FREE; 2];
-    let (mut server, mut out) = (Server::new(&mut slots), LineSink::new(Vec::new()));
+    struct Knows;
+    impl Layer<World> for Knows {
+        fn request(&self, _: &mut World, call: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
+            call.source().checks.arguments(Raw::constant(r#"{"properties":{}}"#), call.arguments())?;
+            Ok(None)
+        }
+    }
     let message = call(MODERN, 1, "row", json!({}));
     let source = MessageSource::new(&Refuses);
     let mut world = World { rows: vec!["row".into()], ..World::default() };
     let [service, _] = services();
-    let _ = service.dispatch_from(&source, &mut world, message.as_bytes(), &mut server, &mut out);
-    assert_eq!(code(core::str::from_utf8(out.pending()).unwrap().trim()), -32020);
+    let layered = Service::new("other", "1").feature(ServerCapability::Tools).layers(&[&Knows]);
+    for service in [service, layered] {
+        let mut slots = [RequestSlot::FREE; 2];
+        let (mut server, mut out) = (Server::new(&mut slots), LineSink::new(Vec::new()));
+        let _ = service.dispatch_from(&source, &mut world, message.as_bytes(), &mut server, &mut out);
+        assert_eq!(code(core::str::from_utf8(out.pending()).unwrap().trim()), -32020);
+    }
 }
 
 /// A read and a prompt that are answered late.

@@ -39,9 +39,8 @@ impl Layer<Shared> for Pass {
         if method.is_answered_by_server() && !method.is_setting() {
             return Ok(None);
         }
-        let (token, later) = request.later();
-        lock(&shared.hub).request(token, &name.to_string(), params);
-        later.map(Some)
+        lock(&shared.hub).request(request.token(), &name.to_string(), params, request.source().checks)?;
+        request.later().1.map(Some)
     }
 
     fn notification(

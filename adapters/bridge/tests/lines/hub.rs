@@ -2,9 +2,10 @@
 
 use std::mem::swap;
 
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{IncomingRequest, MessageLimits, Server, ServerEvent, ServerOptions};
+use mcp_sansio::server::{IncomingRequest, MessageLimits, Server, ServerEvent, ServerOptions, TransportChecks};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_bridge::{Bridge, BridgeLimits, Hub, Output, ToolFilter};
 use serde_json::{Value, json};
@@ -26,7 +27,8 @@ struct Hubs {
 impl Hubs {
     /// Two servers, `a` and `b`, that are open.
     fn new(eras: [Revision; 2], filter: ToolFilter) -> Hubs {
-        let bridge = || Bridge::for_hosts(BridgeLimits::default(), |round| round).tools(filter.clone());
+        let limits = BridgeLimits { schemas: 1000, ..BridgeLimits::default() };
+        let bridge = || Bridge::for_hosts(limits, |round| round).tools(filter.clone());
         let hub = Hub::new([("a".to_owned(), bridge()), ("b".to_owned(), bridge())]).unwrap();
         let rigs = eras.map(|era| Rig::new(era, BridgeLimits::default()));
         let server = Server::growing(MessageLimits::default());
@@ -101,7 +103,10 @@ impl Hubs {
         };
         match event {
             Some(ServerEvent::Request { token }) => {
-                self.hub.request(token, &request.method_name().to_string(), request.params());
+                let method = request.method_name().to_string();
+                if let Err(failure) = self.hub.request(token, &method, request.params(), &NoRed) {
+                    self.server.fail(token, &failure, &mut self.out).unwrap();
+                }
             }
             Some(ServerEvent::Cancelled { token }) => self.hub.cancel(token),
             _ => {}
@@ -266,6 +271,52 @@ fn resources_are_found() {
     hubs.refuse(0, &heard, -7);
     assert_eq!(hubs.answer(read)["error"]["code"], -7);
     assert!(hubs.rigs[1].heard.is_empty());
+}
+
+/// A transport that says that no argument is red.
+struct NoRed;
+
+impl TransportChecks for NoRed {
+    fn arguments(&self, schema: Raw<'_>, arguments: Raw<'_>) -> Result<(), RpcError<'static>> {
+        let is_red = arguments.get(schema.get("of").unwrap().text().unwrap().plain().unwrap());
+        if is_red.is_some() { Err(RpcError::new(-32020, "red").refusing()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn headers_repeat_arguments() {
+    let mut hubs = Hubs::new([OLD, OLD], ToolFilter::default());
+    let list = |hubs: &mut Hubs, schema: &str| {
+        let list = hubs.send("tools/list", json!({}));
+        for at in [0, 1] {
+            let heard = hubs.heard(at, "tools/list");
+            hubs.result(at, &heard, &format!(r#"{{"tools":[{{"name":"t","inputSchema":{schema}}}]}}"#));
+        }
+        hubs.answer(list);
+    };
+    let passes = |hubs: &mut Hubs| {
+        let call = hubs.send("tools/call", json!({"name": "b_t", "arguments": {"red": 1}}));
+        let Some(refused) = hubs.got().pop() else {
+            let heard = hubs.heard(1, "tools/call");
+            hubs.result(1, &heard, r#"{"content":[]}"#);
+            assert!(hubs.answer(call)["result"].is_object());
+            return true;
+        };
+        assert!(refused["error"]["code"] == -32020 && hubs.rigs[1].heard.is_empty(), "{refused}");
+        false
+    };
+    // No list has shown the tool.
+    assert!(passes(&mut hubs));
+    list(&mut hubs, r#"{"of":"red","x-mcp-header":1}"#);
+    assert!(!passes(&mut hubs));
+    // The last list holds.
+    list(&mut hubs, r#"{"of":"red"}"#);
+    assert!(passes(&mut hubs));
+    list(&mut hubs, r#"{"of":"red","x\u002dmcp-header":1}"#);
+    assert!(!passes(&mut hubs));
+    // Beyond the limit.
+    list(&mut hubs, &format!(r#"{{"of":"red","x-mcp-header":"{}"}}"#, "x".repeat(1000)));
+    assert!(passes(&mut hubs));
 }
 
 #[test]
