@@ -1,6 +1,6 @@
 //! Which tools of the server the host may see and call.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,8 +38,8 @@ pub(crate) struct Tools {
     filter: ToolFilter,
     /// The beginning that names of tools and prompts get for hosts.
     prefix: String,
-    /// The read-only tools of the lists so far, if they matter.
-    read_only: Vec<String>,
+    /// The tools that were read-only in the last list with them, if that matters.
+    read_only: BTreeSet<String>,
     /// The input schemas of the lists so far that may name headers, and the bytes of all.
     schemas: BTreeMap<String, OwnedRaw>,
     bytes: usize,
@@ -50,7 +50,7 @@ const TOOLS_MAX: usize = 10_000;
 
 impl Tools {
     pub(crate) const fn new(filter: ToolFilter) -> Self {
-        Tools { filter, prefix: String::new(), read_only: Vec::new(), schemas: BTreeMap::new(), bytes: 0 }
+        Tools { filter, prefix: String::new(), read_only: BTreeSet::new(), schemas: BTreeMap::new(), bytes: 0 }
     }
 
     pub(crate) fn set_prefix(&mut self, prefix: &str) {
@@ -70,7 +70,11 @@ impl Tools {
         if request.method() != Method::ToolsCall || self.is_idle() {
             return false;
         }
-        let name = request.members().name.and_then(|name| name.text()).map(|name| format!("{}{name}", self.prefix));
+        // Of two names the server might take the other one.
+        let names =
+            request.params().into_iter().flat_map(|params| params.members()).filter(|(key, _)| key.eq_str("name"));
+        let name = request.members().name.filter(|_| names.count() == 1).and_then(|name| name.text());
+        let name = name.map(|name| format!("{}{name}", self.prefix));
         let known = |name: &String| !self.filter.read_only || self.read_only.contains(name);
         !name.is_some_and(|name| self.passes(&name) && known(&name))
     }
@@ -111,6 +115,7 @@ impl Tools {
             let hint = item.get("annotations").and_then(|notes| notes.get("readOnlyHint")?.bool()) == Some(true);
             let is_tool = member == "tools";
             if is_tool && (!self.passes(&name) || self.filter.read_only && !hint) {
+                self.read_only.remove(&name);
                 continue;
             }
             if list.len() > 1 {
@@ -120,8 +125,8 @@ impl Tools {
                 true => list.extend_from_slice(item.as_bytes()),
                 false => list.extend_from_slice(&replaced(item, "name", |item| item.text("name", &name))),
             }
-            if is_tool && self.filter.read_only && !self.read_only.contains(&name) && self.read_only.len() < TOOLS_MAX {
-                self.read_only.push(name);
+            if is_tool && self.filter.read_only && self.read_only.len() < TOOLS_MAX {
+                self.read_only.insert(name);
             }
         }
         list.push(b']');
