@@ -416,7 +416,9 @@ impl Bridge {
     ) {
         let mut own = HostRequest::new(token, request, now, self.limits.wait);
         let state = request.members().request_state.and_then(|state| state.text()).map(|state| state.to_string());
-        if let Some(round) = state.as_deref().and_then(|state| state.strip_prefix(ROUND)) {
+        // A server of 2026-07-28 asks by itself: a state is its own, also if it is a bridge like this one.
+        let round = state.as_deref().and_then(|state| state.strip_prefix(ROUND));
+        if let Some(round) = round.filter(|_| !self.hello.is_modern) {
             let at = round.parse().ok().and_then(|round| self.requests.iter().position(|other| other.is_round(round)));
             return match (at, link) {
                 (Some(at), Some(link)) => self.come_again(at, token, request, link, now),
@@ -558,7 +560,7 @@ impl Bridge {
         now: Millis,
     ) {
         let Some(own) = self.requests.get_mut(at) else { return };
-        let (asked, more) = own.come_again(token);
+        let (asked, more) = own.come_again(token, request);
         for (number, question) in asked.into_iter().enumerate() {
             let responses = request.members().input_responses;
             let _ = match responses.and_then(|responses| responses.get(&key(number))) {

@@ -175,10 +175,14 @@ impl HostRequest {
     }
 
     /// Takes the questions of the round that the host answers, and those that came meanwhile. Without the latter it is sent again.
-    pub(crate) fn come_again(&mut self, front: RequestToken) -> (Vec<ServerRequestId>, Vec<Question>) {
+    pub(crate) fn come_again(
+        &mut self,
+        front: RequestToken,
+        request: &IncomingRequest<'_>,
+    ) -> (Vec<ServerRequestId>, Vec<Question>) {
         let RequestState::Parked { back, asked, more, .. } = &mut self.state else { return Default::default() };
         let (back, asked, more) = (*back, core::mem::take(asked), core::mem::take(more));
-        self.front = front;
+        (self.front, self.progress) = (front, request.envelope().meta.progress_token.map(OwnedRaw::new));
         if more.is_empty() {
             self.state.enter("the host comes again", RequestState::Sent { back });
         }

@@ -105,6 +105,30 @@ fn rounds_pass_as_they_are() {
         true,
     );
     assert_eq!(rig.one("tools/call")["params"]["inputResponses"], json!({"k": {"roots": []}}));
+    // That of a bridge which is the server.
+    rig.send("tools/call", json!({"name": "t", "requestState": "mcp-bridge:7", "inputResponses": {}}), true);
+    assert_eq!(rig.one("tools/call")["params"]["requestState"], "mcp-bridge:7");
+}
+
+/// The token is that of the request that is open now.
+#[test]
+fn progress_after_a_round() {
+    let mut rig = Rig::open(NEW, OLD);
+    let call = |rig: &mut Rig, token: u64, mut params: serde_json::Value| {
+        let version = json!("2026-07-28");
+        params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": token});
+        rig.say(&json!({"jsonrpc": "2.0", "id": token, "method": "tools/call", "params": params}).to_string());
+    };
+    call(&mut rig, 90, json!({"name": "t"}));
+    let heard = rig.one("tools/call");
+    ask(&mut rig, 7);
+    let state = rig.answer(90)["result"]["requestState"].clone();
+    call(&mut rig, 91, json!({"name": "t", "requestState": state, "inputResponses": {}}));
+    let token = &heard["params"]["_meta"]["progressToken"];
+    let progress = format!(r#"{{"progressToken":{token},"progress":1}}"#);
+    rig.serve(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{progress}}}"#));
+    let told = rig.got.iter().find(|message| message["method"] == "notifications/progress");
+    assert_eq!(told.expect("progress")["params"]["progressToken"], 91);
 }
 
 #[test]
