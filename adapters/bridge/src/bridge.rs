@@ -13,7 +13,7 @@ use mcp_sansio::client::{
     ClientHandle, ErrorObject, PendingId, Request, SendError, ServerRequestId, SubscriptionFilter,
 };
 use mcp_sansio::error::{RpcError, write_error};
-use mcp_sansio::json::{OwnedRaw, Raw, Text};
+use mcp_sansio::json::{JsonKind, OwnedRaw, Raw, Text};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::protocol::{LoggingLevel, Method, ServerCapability as Cap, code};
 use mcp_sansio::revision::Revision;
@@ -223,10 +223,11 @@ impl Bridge {
     }
 
     /// Lets the bridge answer the opening of a host by what the server has [said](Bridge::server) in another run, also while it is
-    /// not there. Default: the opening waits for the server.
+    /// not there. What is no description of a server is left out. Default: the opening waits for the server.
     #[must_use]
     pub fn known_server(self, result: Raw<'_>) -> Self {
-        Bridge { hello: Hello::of(result), ..self }
+        let is_description = result.get("capabilities").is_some_and(|all| all.kind() == JsonKind::Object);
+        Bridge { hello: if is_description { Hello::of(result) } else { self.hello }, ..self }
     }
 
     /// Returns what the server has said about itself: its `InitializeResult` or `DiscoverResult`.

@@ -68,6 +68,13 @@ fn a_host_opens_while_a_server_that_is_known_is_away() {
         rig.up();
         rig.one("tools/call");
     }
+    // A file that was cut off, or is another one.
+    for said in ["{}", "[1]", "null", r#"{"capabilities":[]}"#] {
+        let mut rig = Rig::new(OLD, BridgeLimits::default());
+        rig.bridge = rig.bridge.known_server(mcp_sansio::json::Raw::constant(said));
+        let opening = rig.opening(OLD);
+        assert!(rig.is_waiting(opening), "{said}");
+    }
 }
 
 /// It says so with its answer to the next request, which it has not executed.
