@@ -90,6 +90,11 @@ impl Behind {
         }
     }
 
+    /// Returns the time of the last sign of the server.
+    pub(crate) const fn heard(&self) -> Millis {
+        self.heard
+    }
+
     /// Notes a sign of the server.
     pub(crate) const fn hear(&mut self, now: Millis) {
         self.heard = now;

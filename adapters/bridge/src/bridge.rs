@@ -107,6 +107,8 @@ pub(crate) struct Asked {
     pub(crate) question: ServerRequestId,
     /// The request that it belongs to.
     pub(crate) front: Option<RequestToken>,
+    /// The end of the time for its answer.
+    until: Millis,
 }
 
 /// A bridge for one host over lines, or for [several](Bridge::for_hosts). The [crate](crate) says how it is used. Times are in milliseconds of any clock.
@@ -435,7 +437,13 @@ impl Bridge {
         {
             self.begin_check(link);
         }
-        let link = link.filter(|_| self.check.is_none() || !keeps);
+        let mut link = link.filter(|_| self.check.is_none() || !keeps);
+        // The round that its host has left for the longest time makes way.
+        let oldest =
+            self.requests.iter().find(|other| !other.is_waiting() && !other.is_sent()).map(|other| other.front);
+        if let Some(oldest) = oldest.filter(|_| self.requests.len() >= self.limits.in_flight) {
+            self.cancelled(oldest, None, link.as_deref_mut(), now);
+        }
         let refusal = match () {
             () if self.tools.refuses(request) => Some(RpcError::invalid_params("The bridge lets no such tool through")),
             () if self.requests.len() >= self.limits.in_flight || link.is_none() && !keeps => Some(busy()),
@@ -630,10 +638,30 @@ impl Bridge {
         link: Option<&mut ClientHandle<'_, '_>>,
     ) {
         match (asked, link) {
-            (Some((id, scope)), _) => self.asked.push(Asked { id, scope, question, front: request }),
+            (Some((id, scope)), _) => self.is_asked(id, scope, question, request),
             (None, Some(link)) => drop(link.refuse(question, &RpcError::internal(NOT_ASKED))),
             (None, None) => {}
         }
+    }
+
+    /// Notes an open question.
+    fn is_asked(&mut self, id: u64, scope: Scope, question: ServerRequestId, front: Option<RequestToken>) {
+        let until = self.behind.heard().saturating_add(self.limits.question_time);
+        self.asked.push(Asked { id, scope, question, front, until });
+    }
+
+    /// Refuses an open question that its host does not answer.
+    fn leave_open(&mut self, at: usize, link: Link<'_, '_, '_>) {
+        let asked = self.asked.remove(at);
+        self.take_back(&asked);
+        if let Some(link) = link {
+            let _ = link.refuse(asked.question, &RpcError::internal("The host has not answered"));
+        }
+    }
+
+    /// Returns the number of open questions, with those of rounds.
+    pub(crate) fn open_questions(&self) -> usize {
+        self.asked.len() + self.requests.iter().map(HostRequest::open_questions).sum::<usize>()
     }
 
     /// Returns `true` if a host has an open question of this id.
@@ -706,8 +734,7 @@ impl Bridge {
     ) -> bool {
         let Some(outputs) = &mut self.outputs else {
             let id = self.server.send_request(method, Some(params), &mut self.out);
-            let asked = id.map(|id| self.asked.push(Asked { id, scope: self.server.scope(), question, front }));
-            return asked.is_ok();
+            return id.map(|id| self.is_asked(id, self.server.scope(), question, front)).is_ok();
         };
         outputs.push_back(Output::Ask { request: front, question, method, params: OwnedRaw::new(params) });
         true
@@ -718,7 +745,12 @@ impl Bridge {
         self.cancelled(token, None, link, now);
     }
 
-    fn cancelled(&mut self, token: RequestToken, reason: Option<Text<'_>>, link: Link<'_, '_, '_>, now: Millis) {
+    fn cancelled(&mut self, token: RequestToken, reason: Option<Text<'_>>, mut link: Link<'_, '_, '_>, now: Millis) {
+        // One of several hosts may be gone; the only one answers.
+        let is_left = |asked: &Asked| asked.front == Some(token);
+        while let Some(at) = self.asked.iter().position(is_left).filter(|_| self.outputs.is_some()) {
+            self.leave_open(at, link.as_deref_mut());
+        }
         let Some(at) = self.requests.iter().position(|request| request.front == token) else { return };
         let back = self.requests.get(at).and_then(HostRequest::back);
         if let (Some(link), Some(back)) = (link, back) {
@@ -859,15 +891,15 @@ impl Bridge {
         {
             self.begin_check(link);
         }
-        while let Some(at) = self.requests.iter().position(|request| request.deadline().is_some_and(|due| due <= now)) {
-            let request = self.requests.get(at);
-            let parked = request.filter(|request| !request.is_waiting()).and_then(HostRequest::back);
-            if let (Some(link), Some(back)) = (link.as_deref_mut(), parked) {
-                let _ = link.cancel(back, None);
+        let is_due = |request: &HostRequest| request.deadline().is_some_and(|due| due <= now);
+        while let Some(at) = self.requests.iter().position(is_due) {
+            match self.requests.get(at).filter(|request| !request.is_waiting()).map(|parked| parked.front) {
+                Some(parked) => self.cancelled(parked, None, link.as_deref_mut(), now),
+                None => self.end(at, End::Failed(RpcError::internal(&self.missing())), now),
             }
-            let why = self.missing();
-            let end = if parked.is_some() { End::Cancelled } else { End::Failed(RpcError::internal(&why)) };
-            self.end(at, end, now);
+        }
+        while let Some(at) = self.asked.iter().position(|asked| asked.until <= now) {
+            self.leave_open(at, link.as_deref_mut());
         }
         if self.held.iter().any(|held| held.0 <= now) {
             // Answers the host without a server; `list_changed` follows when there is one.
@@ -898,7 +930,8 @@ impl Bridge {
     pub fn next_deadline(&self) -> Option<Millis> {
         let requests = self.requests.iter().filter_map(HostRequest::deadline);
         let held = self.held.iter().map(|held| held.0);
-        requests.chain(held).chain(self.behind.deadline()).min()
+        let asked = self.asked.iter().map(|asked| asked.until);
+        requests.chain(held).chain(asked).chain(self.behind.deadline()).min()
     }
 
     /// Returns the request that the server's question may belong to: the newest that can ask. Those that the host is not asked for

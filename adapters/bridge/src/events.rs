@@ -278,7 +278,7 @@ impl Bridge {
     }
 
     /// Writes `notifications/cancelled` for a question to a host up to 2025-11-25.
-    fn take_back(&mut self, asked: &Asked) {
+    pub(crate) fn take_back(&mut self, asked: &Asked) {
         let params = format!("{{\"requestId\":{}}}", asked.id);
         self.about(asked.front, move |server, out| {
             if let Ok(params) = Raw::parse(params.as_bytes()) {
@@ -303,7 +303,7 @@ impl Bridge {
         let mut round = Vec::new();
         for question in asked.questions() {
             let refusal = match () {
-                () if self.asked.len() + round.len() >= self.limits.questions => "Too many questions are open",
+                () if self.open_questions() + round.len() >= self.limits.questions => "Too many questions are open",
                 () if is_modern && at.is_none() => "No request is under way that could ask",
                 () if is_modern => {
                     round.push(Question { id: question.id, params: OwnedRaw::new(question.params) });
@@ -320,10 +320,8 @@ impl Bridge {
             false => self.require(at, round, now),
             true => {
                 for question in round {
-                    let id = question.id;
-                    let room = self.limits.questions;
-                    if !self.requests.get_mut(at).is_some_and(|request| request.ask_later(question, room)) {
-                        let _ = link.refuse(id, &RpcError::internal("Too many questions are open"));
+                    if let Some(request) = self.requests.get_mut(at) {
+                        request.ask_later(question);
                     }
                 }
             }

@@ -11,7 +11,8 @@ pub struct BridgeLimits {
     pub message: usize,
     /// The most bytes that wait to be sent to the host; a larger answer becomes an error. Default: 32 MiB.
     pub backlog: usize,
-    /// The most requests of the host that wait, are under way or are asked back. One more is refused as overload. Default: 64.
+    /// The most requests of the host that wait, are under way or are asked back. One more ends the oldest that is asked back, or is
+    /// refused as overload. Default: 64.
     pub in_flight: usize,
     /// The most bytes of requests that wait for a connection, or may be sent again. Beyond it a request that would wait is refused,
     /// and another one is not sent again. Default: 16 MiB.
@@ -28,7 +29,7 @@ pub struct BridgeLimits {
     /// The silence after which a connection at rest is checked, in milliseconds: by `ping`, from 2026-07-28 on by `server/discover`.
     /// For wires that do not say that the server has gone or begun anew; `Millis::MAX`: never. Default: 30,000.
     pub check: Millis,
-    /// The time in which the host comes again with the answers to a question, in milliseconds. Default: 600,000.
+    /// The time in which the host answers a question, or comes again with the answers, in milliseconds. Default: 600,000.
     pub question_time: Millis,
     /// The pause before a connection is opened again, in milliseconds; it doubles with each failure. Default: 50.
     pub first_pause: Millis,

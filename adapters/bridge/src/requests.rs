@@ -164,14 +164,19 @@ impl HostRequest {
         self.state.enter(cause, RequestState::Parked { back, round, until, asked, more: Vec::new() });
     }
 
-    /// Keeps a question for the next round. Returns `false` if it is not parked, or has `most` of them.
-    pub(crate) fn ask_later(&mut self, question: Question, most: usize) -> bool {
-        let RequestState::Parked { more, .. } = &mut self.state else { return false };
-        let has_room = more.len() < most;
-        if has_room {
+    /// Keeps a question for the next round, if it is parked.
+    pub(crate) fn ask_later(&mut self, question: Question) {
+        if let RequestState::Parked { more, .. } = &mut self.state {
             more.push(question);
         }
-        has_room
+    }
+
+    /// Returns the number of questions of its round and of the next one.
+    pub(crate) fn open_questions(&self) -> usize {
+        match &self.state {
+            RequestState::Parked { asked, more, .. } => asked.len() + more.len(),
+            _ => 0,
+        }
     }
 
     /// Takes the questions of the round that the host answers, and those that came meanwhile. Without the latter it is sent again.

@@ -27,7 +27,11 @@ struct Hosts {
 
 impl Hosts {
     fn new() -> Hosts {
-        let mut rig = Rig::of(OLD, Bridge::for_hosts(BridgeLimits::default(), |round| round ^ SECRET));
+        Hosts::with(BridgeLimits::default())
+    }
+
+    fn with(limits: BridgeLimits) -> Hosts {
+        let mut rig = Rig::of(OLD, Bridge::for_hosts(limits, |round| round ^ SECRET));
         rig.bridge.open(None);
         rig.up();
         let got = [(); 2].map(|()| LineSink::new(Vec::new()));
@@ -177,6 +181,58 @@ fn another_host_does_not_find_a_round() {
     assert!(guess.contains("The question is over"), "{guess}");
     let answer = say(0, &format!(r#"{state},"inputResponses":{{"7":{{"roots":[]}}}},"#), false);
     assert!(!answer.contains("error"), "{answer}");
+}
+
+/// A host that leaves its questions open takes no place from others.
+#[test]
+fn questions_that_nobody_answers() {
+    let mut hosts = Hosts::with(BridgeLimits { questions: 2, check: u64::MAX, ..BridgeLimits::default() });
+    let mut number = 10;
+    let mut ask = |hosts: &mut Hosts, host: usize| {
+        let token = hosts.call(host);
+        number += 1;
+        hosts.rig.serve(&format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"roots/list","params":{{}}}}"#));
+        (token, number, hosts.text(host).contains("roots/list"))
+    };
+    let refused = |hosts: &Hosts, id: i32| {
+        hosts.rig.heard.iter().any(|message| message["id"] == id && message["error"].is_object())
+    };
+    for _ in 0..3 {
+        let (gone, question, asked) = ask(&mut hosts, 0);
+        hosts.admit(0, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+        hosts.rig.act(|bridge, link, now| bridge.cancel(gone, link, now));
+        assert!(asked && refused(&hosts, question));
+    }
+    // Those whose request has ended are open for some time.
+    for time in [600_000, 0] {
+        for is_asked in [true, true, false] {
+            let (_, _, asked) = ask(&mut hosts, 0);
+            assert_eq!(asked, is_asked);
+            let call = hosts.rig.heard.iter().rfind(|message| message["method"] == "tools/call").unwrap().clone();
+            hosts.rig.result(&call, r#"{"content":[]}"#);
+            hosts.text(0);
+        }
+        hosts.rig.wait(time);
+    }
+}
+
+/// The rounds that hosts have left make way for requests.
+#[test]
+fn rounds_that_nobody_goes_on_with() {
+    let mut hosts = Hosts::with(BridgeLimits { in_flight: 3, ..BridgeLimits::default() });
+    hosts.peers[0] = Peer::NEW;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#;
+    for id in 0..3 {
+        hosts.ask(0, call);
+        hosts.rig.serve(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list","params":{{}}}}"#));
+        assert!(hosts.text(0).contains("input_required"));
+    }
+    let calls: Vec<_> = hosts.rig.heard.drain(..).filter(|message| message["method"] == "tools/call").collect();
+    hosts.call(1);
+    assert_eq!(hosts.text(1), "");
+    let cancelled = hosts.rig.heard.iter().find(|message| message["method"] == "notifications/cancelled").unwrap();
+    assert_eq!(cancelled["params"]["requestId"], calls[0]["id"]);
+    hosts.rig.one("tools/call");
 }
 
 /// A host that is gone cancels its requests alone; the server logs what any of them wants.

@@ -141,6 +141,16 @@ fn only_so_many() {
     assert_eq!(rig.count("sampling/createMessage"), 64);
     let refused = rig.heard.iter().filter(|message| message.get("error").is_some()).count();
     assert_eq!(refused, 6);
+    // The same for rounds, those of all requests together.
+    let mut rig = Rig::open(NEW, OLD);
+    for id in 0..70 {
+        if id % 10 == 0 {
+            rig.call(true);
+        }
+        ask(&mut rig, id);
+    }
+    let refused = rig.heard.iter().filter(|message| message.get("error").is_some()).count();
+    assert_eq!(refused, 6);
     // The host does not send the next round: the request is cancelled at the server.
     let mut rig = Rig::open(NEW, OLD);
     rig.call(true);
