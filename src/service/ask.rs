@@ -69,7 +69,7 @@ impl<'a> RequestContext<'a> {
             AskVia::Closed => return Err(cannot_ask("an answer that was put off cannot be suspended")),
         };
         let owner = u32::from(self.token.slot());
-        let first = (!again).then_some((self.params, self.principal));
+        let first = (!again).then_some((self.input.params, self.principal));
         if keep_ask(*keep, owner, first, state, &[]).is_err() {
             keep.drop_all(owner);
             return Err(cannot_ask("the request is too large to be kept"));
@@ -209,7 +209,7 @@ impl<'a> RequestContext<'a> {
         if state.is_empty() && !questions.is_empty() {
             return Ok(None);
         }
-        let bound = bound(self.slot.method, self.members, self.principal, self.now);
+        let bound = bound(self.slot.method, self.input.members, self.principal, self.now);
         let sealed = match self.seal {
             Some(seal) => seal.seal(&bound, state, self.sealing),
             None => Ok(0),
@@ -229,13 +229,13 @@ impl<'a> RequestContext<'a> {
             return Err(wrong_ask("The handler asks again and again"));
         }
         let owner = u32::from(self.token.slot());
-        let first = live.is_none().then_some((self.params, self.principal));
+        let first = live.is_none().then_some((self.input.params, self.principal));
         if keep_ask(*keep, owner, first, state, questions).is_err() {
             keep.drop_all(owner);
             return Err(cannot_ask("the request is too large to wait for an answer"));
         }
         let terms = (self.slot.revision, self.slot.client);
-        let trace = self.about.trace_questions.map(|write| (write, self.members.meta));
+        let trace = self.about.trace_questions.map(|write| (write, self.input.members.meta));
         if let Err(full) = send_questions(self.out, *next_id, questions, terms, trace) {
             keep.drop_all(owner);
             return Err(ask_later(full));

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::content::{AnswerText, TextValue};
-use crate::json::{JsonKind, Raw, object::Object};
+use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::memory::records::{self, Keep};
 use crate::protocol::{ClientCapability, LoggingLevel, Method, ServerCapability, code, meta};
 use crate::revision::Revision;
@@ -134,6 +134,19 @@ impl From<FullError> for HandlerError {
     }
 }
 
+/// The parameters of one handler run: read from the message, or from the retry record.
+#[derive(Clone, Copy)]
+pub(crate) struct HandlerInput<'a> {
+    pub(crate) params: Option<Raw<'a>>,
+    pub(crate) members: &'a RequestMembers<'a>,
+    /// The `method` of a request that the protocol does not know.
+    pub(crate) name: Option<Text<'a>>,
+}
+
+impl HandlerInput<'_> {
+    const NONE: HandlerInput<'static> = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
+}
+
 /// The way of questions to the client and of their answers.
 #[cfg_attr(not(feature = "ask"), allow(dead_code, reason = "it stays closed"))]
 pub(crate) enum AskVia<'a> {
@@ -155,8 +168,7 @@ pub struct RequestContext<'a> {
     pub(crate) slot: &'a mut RequestSlot,
     pub(crate) token: RequestToken,
     pub(crate) server: ServerId,
-    pub(crate) params: Option<Raw<'a>>,
-    pub(crate) members: &'a RequestMembers<'a>,
+    pub(crate) input: &'a HandlerInput<'a>,
     pub(crate) state: &'a [u8],
     /// For the decoded text of the arguments.
     pub(crate) scratch: &'a mut [u8],
@@ -185,7 +197,7 @@ pub struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Makes a context without params and memory, which cannot ask, stream, log or publish.
+    /// Makes a context without input and memory, which cannot ask, stream, log or publish.
     #[inline(always)]
     pub(crate) fn new(
         about: &'a ServerInfo<'a>,
@@ -201,8 +213,7 @@ impl<'a> RequestContext<'a> {
             slot,
             token,
             server,
-            params: None,
-            members: &RequestMembers::NONE,
+            input: &HandlerInput::NONE,
             state: &[],
             scratch: &mut [],
             sealing: &mut [],
@@ -242,12 +253,12 @@ impl<'a> RequestContext<'a> {
 
     /// Returns `params`, unchanged.
     pub const fn params(&self) -> Option<Raw<'a>> {
-        self.params
+        self.input.params
     }
 
     /// Returns `params._meta`, unchanged.
     pub const fn meta(&self) -> Option<Raw<'a>> {
-        self.members.meta
+        self.input.members.meta
     }
 
     /// Returns the [trace context](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta) of the request:
@@ -269,7 +280,7 @@ impl<'a> RequestContext<'a> {
     /// # let _: fn(&mut Vec<String>, &mut Call<'_>) -> HandlerResult = order;
     /// ```
     pub fn trace_context(&self) -> TraceContext<'a> {
-        TraceContext::of(self.members.meta)
+        TraceContext::of(self.input.members.meta)
     }
 
     /// Returns the authenticated user, if the transport knows one.

@@ -3,12 +3,11 @@
 //!
 //! A program without them is linked without this code: the builder methods set other [routes](super::linked).
 
-use super::linked::{
-    HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_TOOL, call_tool, decode_uri, decode_value, find_read,
-    find_tool,
-};
+use super::context::HandlerInput;
+use super::find::{Target, UNKNOWN_PROMPT, UNKNOWN_TOOL, find_read, find_tool, matching};
+use super::linked::{Route, call_tool, complete, decode_uri};
 use super::requests::{Call, Complete, GetPrompt, HandlerResult};
-use super::router::{Dispatched, matching};
+use super::router::Dispatched;
 use super::{Caller, ListEntry, MessageSource, Prompt, Resource, ResourceTemplate, Service, Tool, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
@@ -236,7 +235,7 @@ impl<S> Route<S> {
             let name = input.members.name.and_then(|name| name.text_of(input.members.plain));
             let unknown = Err(UNKNOWN_TOOL);
             let (Some(name), Some(tools)) = (name, service.dynamic.tools) else { return unknown };
-            if service.tools.iter().any(|tool| name.eq_str(tool.info.name)) {
+            if service.tool(&name).is_some() {
                 return find_tool(service, state, origin, slot, input);
             }
             let mut found = unknown;
@@ -249,15 +248,16 @@ impl<S> Route<S> {
             });
             found
         },
-        call: |service, state, target, input, mut call| {
+        call: |service, state, target, mut call| {
             let (Some((key, _)), Some(tools)) = (key_of(target, service.tools.len()), service.dynamic.tools) else {
-                return call_tool(service, state, target, input, call);
+                return call_tool(service, state, target, call);
             };
             call.slot.handler = NO_TABLE;
             #[cfg(feature = "extensions")]
-            if let Some(name) = input.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls()) {
+            if let Some(name) = call.input.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls())
+            {
                 let mut checked = Ok(());
-                let caller = Caller::admitted(call.principal, call.members.meta, call.server, call.slot);
+                let caller = Caller::admitted(call.principal, call.input.members.meta, call.server, call.slot);
                 tools.find(state, &caller, &name, &mut |_, info| checked = service.check_call(info, &call));
                 if let Err(failure) = checked {
                     return call.ran(Err(failure.into()));
@@ -271,11 +271,11 @@ impl<S> Route<S> {
     /// `resources/read` and the two lists: the entries of the tables, and after them the others.
     pub(crate) const DYNAMIC_RESOURCES: &'static Route<S> = &Route {
         find: find_read,
-        call: |service, state, target, input, mut call| {
+        call: |service, state, target, mut call| {
             let Some((key, kind)) = key_of(target, service.resources.len() + service.templates.len()) else {
-                return service.call_read(state, call.handling, target.index, input);
+                return service.call_read(state, call.handling, target.index);
             };
-            let uri = decode_uri(input, &mut call.handling.scratch);
+            let uri = decode_uri(&mut call.handling);
             if uri.is_empty() {
                 // It has escapes, and there is no room to decode them.
                 return call.ran(Err(RpcError::internal(words("The URI is too long")).into()));
@@ -297,7 +297,7 @@ impl<S> Route<S> {
             let name = input.members.name.and_then(|name| name.text());
             let unknown = Err(UNKNOWN_PROMPT);
             let (Some(name), Some(prompts)) = (name, service.dynamic.prompts) else { return unknown };
-            if service.prompts.iter().any(|prompt| name.eq_str(prompt.info.name)) {
+            if service.prompt(&name).is_some() {
                 return service.find_prompt(input);
             }
             let mut found = unknown;
@@ -310,10 +310,10 @@ impl<S> Route<S> {
             });
             found
         },
-        call: |service, state, target, input, call| {
+        call: |service, state, target, call| {
             let found = key_of(target, service.prompts.len()).zip(service.dynamic.prompts);
             let Some(((key, _), prompts)) = found else {
-                return (Route::PROMPTS.call)(service, state, target, input, call);
+                return (Route::PROMPTS.call)(service, state, target, call);
             };
             let Call { handling } = call;
             handling.slot.handler = NO_TABLE;
@@ -330,20 +330,15 @@ impl<S> Route<S> {
                 service.find_dynamic_completion(state, origin.caller(), input).unwrap_or(Err(unknown))
             })
         },
-        call: |service, state, target, input, call| {
-            let (Some((key, kind)), Some((argument, value))) = (key_of(target, 1), input.completed()) else {
-                return (Route::COMPLETIONS.call)(service, state, target, input, call);
+        call: |service, state, target, call| {
+            let Some((key, kind)) = key_of(target, 1) else {
+                return (Route::COMPLETIONS.call)(service, state, target, call);
             };
-            let Call { mut handling } = call;
-            let Some(value) = decode_value(value, &mut handling) else {
-                return handling.ran(Err(RpcError::internal(words("The value is too long")).into()));
-            };
-            let complete = Complete { handling, argument, value, context: input.members.context };
-            match (kind, service.dynamic.prompts, service.dynamic.templates) {
+            complete(call.handling, |complete| match (kind, service.dynamic.prompts, service.dynamic.templates) {
                 (PLAIN, Some(prompts), _) => complete.run(state, |state, it| prompts.complete(key, state, it)),
                 (_, _, Some(templates)) => complete.run(state, |state, it| templates.complete(key, state, it)),
                 _ => complete.ran_nothing(),
-            }
+            })
         },
         write: Route::COMPLETIONS.write,
     };

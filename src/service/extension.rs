@@ -57,15 +57,17 @@
 //! [`Request::raw`](crate::client::Request::raw) sends, [`SubscriptionFilter::topics`](crate::client::SubscriptionFilter::topics)
 //! selects, and unknown notifications and results of other kinds are events.
 
-use super::context::refuse;
-use super::context::{HandlerError, HandlerFailure, HandlerResult, RequestContext, Settled, ToolError};
-use super::context::{begin_message, end_result};
+use super::context::{
+    HandlerError, HandlerFailure, HandlerInput, HandlerResult, HandlerRun, RequestContext, Settled, ToolError,
+    begin_message, end_result, refuse,
+};
+use super::find::Target;
 #[cfg(feature = "ask")]
 use super::input_request::{InputError, InputRequest, InputResponse};
-use super::linked::{HandlerInput, Route, Target};
+use super::linked::Route;
 use super::requests::{Call, CustomRequest, ReadResource};
 use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
-use crate::json::{JsonKind, Raw, object::Object};
+use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
 use crate::revision::{Revision, Revisions};
 use crate::rpc::{begin, begin_notification};
@@ -451,26 +453,13 @@ fn find_method<'a, S>(
     Ok(Target::at(index + 1, method.reserve))
 }
 
-fn call_method<'a, S>(
-    service: &'a Service<'a, S>,
-    state: &mut S,
-    target: &Target<S>,
-    input: &HandlerInput<'a>,
-    Call { handling }: Call<'a>,
-) -> super::context::HandlerRun {
-    handling.slot.handler = target.index as u16;
-    let found = target.index.checked_sub(1).and_then(|index| service.methods().nth(index));
-    match (found, service.other) {
-        (Some((_, found)), _) => {
-            let method = input.name.unwrap_or(crate::json::Text::from_raw(found.name.as_bytes()));
-            CustomRequest { handling, method, caching: found.caching }.run(state, found.run)
-        }
-        (None, Some(other)) => {
-            let method = input.name.unwrap_or(crate::json::Text::from_raw(b""));
-            CustomRequest { handling, method, caching: None }.run(state, other)
-        }
-        _ => handling.ran_nothing(),
-    }
+fn call_method<'a, S>(service: &'a Service<'a, S>, state: &mut S, target: &Target<S>, call: Call<'a>) -> HandlerRun {
+    let Some((_, found)) = target.index.checked_sub(1).and_then(|index| service.methods().nth(index)) else {
+        return (Route::OTHERS.call)(service, state, target, call);
+    };
+    call.handling.slot.handler = target.index as u16;
+    let method = Text::from_raw(found.name.as_bytes());
+    CustomRequest { caching: found.caching, ..CustomRequest::new(call.handling, method) }.run(state, found.run)
 }
 
 /// The topics of a service, for a listen that opens.
@@ -532,7 +521,7 @@ impl<'a> RequestContext<'a> {
         if !self.slot.revision.is_modern() {
             return None;
         }
-        declared(self.members.meta.and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES)), id)
+        declared(self.input.members.meta.and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES)), id)
     }
 
     /// Returns whether the client declares an extension of the [table](Service::extend), with settings that the extension

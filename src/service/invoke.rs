@@ -1,8 +1,10 @@
 //! Runs handlers again, and does what the outcome of a handler demands: the reply, the questions, the windows.
 
-use super::context::{AskVia, HandlerFailure, HandlerResult, HandlerRun, RequestContext, Settled, refuse};
+use super::contain::run_handler;
+use super::context::{
+    AskVia, HandlerFailure, HandlerInput, HandlerResult, HandlerRun, RequestContext, Settled, refuse,
+};
 use super::definition::ResourceInfo;
-use super::linked::{HandlerInput, run_handler};
 use super::requests::Call;
 use super::router::Dispatched;
 use super::scratch::{Layout, SEALED};
@@ -74,8 +76,7 @@ impl<S> Service<'_, S> {
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
         let (has_slot, next_id) = (server.can_ask_again(), server.next_id);
-        let nothing = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
-        let Some((mut handling, asks)) = self.context(server, token, Layout::EMPTY, &nothing, &mut *out) else {
+        let Some((mut handling, asks)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
         let (live, mut draft) = asks.split(spare);
@@ -107,10 +108,9 @@ impl<S> Service<'_, S> {
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let result_meta = self.layers_meta();
-        let call = Call {
-            handling: RequestContext { params, members: &members, ask, principal, reserve, result_meta, ..handling },
-        };
-        let mut ran = run_handler!(self, out, call, (route.call)(self, state, &target, &input, call));
+        let call =
+            Call { handling: RequestContext { input: &input, ask, principal, reserve, result_meta, ..handling } };
+        let mut ran = run_handler!(self, out, call, (route.call)(self, state, &target, call));
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)

@@ -4,14 +4,13 @@ use core::marker::PhantomData;
 use core::ops::DerefMut;
 
 use super::Service;
+use super::contain::run_handler;
 use super::context::{HandlerFailure, HandlerResult, RequestContext};
-use super::linked::{HandlerInput, run_handler};
 use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
 use super::router::Dispatched;
 use super::scratch::Layout;
 use crate::json::Text;
 use crate::protocol::Method;
-use crate::rpc::RequestMembers;
 use crate::server::{RequestToken, RespondError, Server};
 use crate::sink::Out;
 
@@ -147,12 +146,7 @@ late!(PromptsGet => GetPrompt, |service, handling, _| {
 late!(Complete => Complete, |_, handling, value| {
     Complete { handling, argument: Text::from_raw(b""), value, context: None }
 });
-late!(Other => CustomRequest, |_, handling, _| CustomRequest {
-    handling,
-    method: Text::from_raw(b""),
-    #[cfg(feature = "extensions")]
-    caching: None,
-});
+late!(Other => CustomRequest, |_, handling, _| CustomRequest::new(handling, Text::from_raw(b"")));
 
 impl<S> Service<'_, S> {
     /// Answers a request that was put off: a `tools/call` by its token, others by [`RequestToken::as_read`] and its like.
@@ -201,8 +195,7 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "windows")]
         let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
         let empty = out.mark().at() == 0;
-        let input = HandlerInput { params: None, members: &RequestMembers::NONE, name: None };
-        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
+        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
             return Err(RespondError::Stale);
         };
         #[cfg(feature = "windows")]

@@ -5,8 +5,9 @@
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
 
-use super::context::{Extra, HandlerError, HandlerFailure, HandlerRun, Receipt, RequestContext, Settled, write_words};
-use super::linked::HandlerInput;
+use super::context::{
+    Extra, HandlerError, HandlerFailure, HandlerInput, HandlerRun, Receipt, RequestContext, Settled, write_words,
+};
 use super::router::{Dispatched, Hooks, NotificationContext};
 use super::scratch::Layout;
 use super::{Caller, MessageSource, ResultMeta, SentMessage, Service, ToolAnnotations};
@@ -403,10 +404,10 @@ impl<S> Service<'_, S> {
             let input = HandlerInput { params, members: &members, name: Some(method) };
             #[cfg(feature = "alloc")]
             let mark = out.mark();
-            let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &input, &mut *out) else {
+            let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
                 return Ok(None);
             };
-            let handling = RequestContext { principal: called.principal, reserve: MIN_ROOM, ..handling };
+            let handling = RequestContext { input: &input, principal: called.principal, reserve: MIN_ROOM, ..handling };
             let mut passing = LayerRequest { handling, source: *called, method, name, hints, replaced: None };
             let ran = match self.guard(|| layer.request(state, &mut passing)) {
                 Some(Ok(None)) if passing.handling.settled.is_none() => None,
@@ -451,7 +452,7 @@ impl<S> Service<'_, S> {
         let reserve = found.as_ref().map_or(MIN_ROOM, |(_, target)| target.reserve.max(MIN_ROOM));
         let name = request.members().name.and_then(|name| name.text());
         let (Method::ToolsCall, Some(_), Some(name)) = (request.method(), found, name) else { return (reserve, None) };
-        let mut hints = self.tools.iter().find(|tool| name.eq_str(tool.info.name)).map(|tool| tool.info.hints);
+        let mut hints = self.tool(&name).map(|(_, tool)| tool.info.hints);
         if let (None, Some(tools)) = (hints, self.dynamic.tools) {
             tools.find(state, called.caller(), &name, &mut |_, info| hints = Some(info.hints));
         }

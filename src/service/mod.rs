@@ -95,7 +95,6 @@ mod ask;
 mod batch;
 mod caller;
 mod checked;
-#[cfg(feature = "alloc")]
 mod contain;
 mod context;
 mod definition;
@@ -103,6 +102,7 @@ mod dynamic;
 mod dynamic_list;
 #[cfg(feature = "extensions")]
 pub mod extension;
+mod find;
 #[cfg(feature = "ask")]
 mod input_request;
 mod invoke;
@@ -119,7 +119,6 @@ mod scratch;
 mod source;
 mod stream;
 mod template;
-mod visibility;
 
 pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
@@ -127,6 +126,7 @@ pub use crate::content::{
 pub use crate::server::around::{ResultMeta, SentMessage};
 pub use caller::{Caller, MessageSource, Visibility};
 pub use checked::DefinitionError;
+pub use contain::CatchPanic;
 pub use context::RequestContext;
 pub use definition::{
     DEFAULT_RESERVE, ListEntry, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, Tool,
@@ -139,8 +139,6 @@ pub use extension::{Extension, ExtensionMethod, Topic};
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use late::{Late, LateRequest};
 pub use layer::{Layer, LayerRequest, Outcome};
-#[cfg(feature = "alloc")]
-pub use linked::CatchPanic;
 pub use requests::{
     Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt, SourceError,
 };
@@ -197,7 +195,7 @@ pub struct Service<'t, S: 'static> {
     /// The parts that are not in tables.
     pub(crate) dynamic: Dynamic<'t, S>,
     /// Finds what is not in the table of resources, if there can be such a thing.
-    pub(crate) templated: Option<router::Matching<S>>,
+    pub(crate) templated: Option<find::Matching<S>>,
     /// The extensions that the server offers.
     #[cfg(feature = "extensions")]
     pub(crate) extension_table: &'t [Extension<S>],
@@ -236,7 +234,7 @@ impl<'t, S> Service<'t, S> {
     pub const fn described(about: ServerInfo<'t>) -> Self {
         let mut service = Service::new("", "");
         service.about = about;
-        service.templated = Some(|_, _, _, _| Some(linked::Target::at(0, 0)));
+        service.templated = Some(|_, _, _, _| Some(find::Target::at(0, 0)));
         service
     }
 
@@ -280,7 +278,7 @@ impl<'t, S> Service<'t, S> {
     const fn set_templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
         self.templates = templates;
         if self.templated.is_none() {
-            self.templated = Some(router::matching);
+            self.templated = Some(find::matching);
         }
         self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
         let completes = definition::any_template_completes(templates);

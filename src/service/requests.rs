@@ -191,7 +191,7 @@ handles!(Call ReadResource GetPrompt Complete CustomRequest);
 impl<'a> RequestContext<'a> {
     /// Returns `params.arguments`, an empty object if they are absent.
     pub const fn arguments(&self) -> Raw<'a> {
-        match self.members.arguments {
+        match self.input.members.arguments {
             Some(arguments) => arguments,
             None => Raw::trusted(b"{}"),
         }
@@ -222,7 +222,7 @@ impl<'a> RequestContext<'a> {
     }
 
     fn name(&self) -> Text<'a> {
-        self.members.name.and_then(|name| name.text()).unwrap_or(Text::from_raw(b""))
+        self.input.members.name.and_then(|name| name.text()).unwrap_or(Text::from_raw(b""))
     }
 
     /// Answers with `result`, a JSON object. The members that the revision demands are added.
@@ -461,7 +461,7 @@ impl<'a> ReadResource<'a> {
     /// As [`text`](ReadResource::text).
     pub fn not_found(&mut self) -> HandlerResult {
         let revision = self.revision();
-        let uri = self.members.target(self.slot.method).and_then(|uri| uri.text());
+        let uri = self.input.members.target(self.slot.method).and_then(|uri| uri.text());
         let failure = match uri {
             Some(uri) => RpcError::unknown_resource(uri, revision),
             // A late answer: there is only the decoded URI.
@@ -578,6 +578,15 @@ impl<'a> Complete<'a> {
 }
 
 impl<'a> CustomRequest<'a> {
+    pub(crate) const fn new(handling: RequestContext<'a>, method: Text<'a>) -> Self {
+        CustomRequest {
+            handling,
+            method,
+            #[cfg(feature = "extensions")]
+            caching: None,
+        }
+    }
+
     /// Returns the name of the method.
     pub const fn method(&self) -> Text<'a> {
         self.method

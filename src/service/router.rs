@@ -11,12 +11,13 @@
 
 use core::cell::Cell;
 
-use super::context::{AskVia, Extra, are_responses};
-use super::linked::{HandlerInput, Route, Target, UNKNOWN_PROMPT, UNKNOWN_REFERENCE, run_handler};
+use super::contain::{PANICKED, run_handler};
+use super::context::{AskVia, Extra, HandlerInput, are_responses};
+use super::find::Target;
+use super::linked::Route;
 use super::requests::Call;
-use super::requests::Completer;
 use super::scratch::Layout;
-use super::{Caller, MessageSource, PromptInfo, Service, template};
+use super::{Caller, MessageSource, Service};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
@@ -240,7 +241,7 @@ impl<S> Service<'_, S> {
         }
         // 6. Invoke the handler. 7. It writes its reply straight into the sink.
         let (has_slot, next_id) = (!modern && server.can_ask(input.params), server.next_id);
-        let Some((handling, asks)) = self.context(server, token, layout, &input, &mut *out) else {
+        let Some((handling, asks)) = self.context(server, token, layout, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
         // Filled where it stays: to make it last copies it, 27 instructions of a `tools/call`.
@@ -250,16 +251,16 @@ impl<S> Service<'_, S> {
             true => AskVia::Travels { responses: input.members.input_responses, keep: asks, again: false },
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
-        (call.handling.principal, call.handling.reserve) = (origin.principal, reserve);
+        (call.handling.input, call.handling.principal, call.handling.reserve) = (&input, origin.principal, reserve);
         if BY_CALLER {
             call.handling.result_meta = self.layers_meta();
         }
         // A service that contains panics has hooks: with both ways, each would fill its own context.
         let ran = if BY_CALLER {
-            let ran = run_handler!(self, out, call, (route.call)(self, state, &target, &input, call));
+            let ran = run_handler!(self, out, call, (route.call)(self, state, &target, call));
             self.refuse_with_meta(token, ran, server, out)
         } else {
-            (route.call)(self, state, &target, &input, call)
+            (route.call)(self, state, &target, call)
         };
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
@@ -299,32 +300,13 @@ impl<S> Service<'_, S> {
         input: &HandlerInput<'a>,
     ) -> Result<(&'static Route<S>, Target<S>), RpcError<'a>> {
         let route = self.routes.of(slot.method).ok_or(RpcError::method_not_found())?;
-        #[cfg(feature = "alloc")]
-        if self.routes.catch.is_some() {
-            let found = self.guard(|| self.find_by::<BY_CALLER>(route, state, origin, slot, input));
-            return Ok((route, found.unwrap_or(Err(super::contain::PANICKED))?));
-        }
-        Ok((route, self.find_by::<BY_CALLER>(route, state, origin, slot, input)?))
-    }
-
-    #[inline(always)]
-    fn find_by<'a, const BY_CALLER: bool>(
-        &self,
-        route: &Route<S>,
-        state: &S,
-        origin: &MessageSource<'_>,
-        slot: &RequestSlot,
-        input: &HandlerInput<'a>,
-    ) -> Result<Target<S>, RpcError<'a>> {
-        if BY_CALLER {
-            self.check_caller(state, origin.caller(), slot, input)?;
-        }
-        (route.find)(self, state, origin, slot, input)
-    }
-
-    /// Returns whether a caller may subscribe to a URI.
-    fn has_resource(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> bool {
-        self.shows_resource(state, origin.caller(), uri) && self.find_resource(state, origin, uri).is_some()
+        let find = || {
+            if BY_CALLER {
+                self.check_caller(state, origin.caller(), slot, input)?;
+            }
+            (route.find)(self, state, origin, slot, input)
+        };
+        Ok((route, self.guard(find).unwrap_or(Err(PANICKED))?))
     }
 
     /// Handles an event without a handler for requests.
@@ -395,73 +377,6 @@ impl<S> Service<'_, S> {
         }
         server.end_scope(scope);
     }
-
-    /// Finds the resource at `uri`; templates come after the resources.
-    pub(crate) fn find_resource(&self, state: &S, origin: &MessageSource<'_>, uri: &Text<'_>) -> Option<Target<S>> {
-        let fixed = self.resources.iter().enumerate().find(|(_, resource)| uri.eq_str(resource.info.uri));
-        match fixed {
-            Some((index, resource)) => Some(Target::at(index, resource.info.reserve)),
-            None => self.templated?(self, state, origin, uri),
-        }
-    }
-
-    pub(crate) fn find_prompt<'a>(&self, input: &HandlerInput<'a>) -> Result<Target<S>, RpcError<'a>> {
-        let name = input.members.name.and_then(|name| name.text());
-        let found =
-            name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
-        let (index, prompt) = found.ok_or(UNKNOWN_PROMPT)?;
-        input.check_prompt(index, &prompt.info)
-    }
-
-    /// Returns the function that completes a value, if there is one.
-    pub(crate) fn find_completion<'a>(&self, input: &HandlerInput<'a>) -> Result<Option<Completer<S>>, RpcError<'a>> {
-        const WRONG: RpcError<'static> = UNKNOWN_REFERENCE;
-        let reference = input.members.reference.ok_or(WRONG)?;
-        let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
-        let (name, _) = input.completed().ok_or(WRONG)?;
-        Ok(if kind.eq_str("ref/prompt") {
-            let wanted = reference.get("name").and_then(|name| name.text()).ok_or(WRONG)?;
-            let prompt = self.prompts.iter().find(|prompt| wanted.eq_str(prompt.info.name)).ok_or(WRONG)?;
-            prompt.complete.filter(|_| prompt.info.arguments.iter().any(|argument| name.eq_str(argument.name)))
-        } else if kind.eq_str("ref/resource") {
-            let wanted = reference.get("uri").and_then(|uri| uri.text()).ok_or(WRONG)?;
-            match self.templates.iter().find(|it| wanted.eq_str(it.info.uri)) {
-                Some(it) => {
-                    it.complete.filter(|_| name.plain().is_some_and(|n| template::has_variable(it.info.uri, n)))
-                }
-                None if self.resources.iter().any(|resource| wanted.eq_str(resource.info.uri)) => None,
-                None => return Err(WRONG),
-            }
-        } else {
-            return Err(WRONG);
-        })
-    }
-}
-
-impl<'a> HandlerInput<'a> {
-    /// Checks a request for the prompt at `index`.
-    pub(crate) fn check_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
-        let given = |name: &str| self.members.arguments.and_then(|arguments| arguments.get(name));
-        if info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
-            return Err(RpcError::invalid_params(words(
-                "Invalid params: a required argument of the prompt is missing",
-            )));
-        }
-        let is_wrong = |arguments: Raw<'_>| arguments.members().any(|(_, value)| !is_string(value));
-        if self.members.arguments.is_some_and(is_wrong) {
-            return Err(RpcError::invalid_params(words("Invalid params: a prompt's arguments are strings")));
-        }
-        Ok(Target::at(index, info.reserve))
-    }
-}
-
-/// Finds what a URI names that is not in the table of resources.
-pub(crate) type Matching<S> = fn(&Service<'_, S>, &S, &MessageSource<'_>, &Text<'_>) -> Option<Target<S>>;
-
-/// Finds the template that a URI matches.
-pub(crate) fn matching<S>(service: &Service<'_, S>, _: &S, _: &MessageSource<'_>, uri: &Text<'_>) -> Option<Target<S>> {
-    let found = service.templates.iter().enumerate().find(|(_, it)| template::matches_any(it.info.uri, uri))?;
-    Some(Target::at(service.resources.len() + found.0, found.1.info.reserve))
 }
 
 fn is_string(value: Raw<'_>) -> bool {

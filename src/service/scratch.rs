@@ -1,8 +1,7 @@
 //! The context of a handler: the borrowed parts of a server, and the layout of its scratch.
 
 use super::Service;
-use super::context::{RequestContext, bound};
-use super::linked::HandlerInput;
+use super::context::{HandlerInput, RequestContext, bound};
 use crate::json::{Raw, run::has_backslash, write};
 use crate::memory::records::Records;
 use crate::rpc::RequestMembers;
@@ -81,14 +80,13 @@ fn escaped_texts(members: &RequestMembers<'_>) -> usize {
 }
 
 impl<S> Service<'_, S> {
-    /// Makes the context of a request that cannot ask; the records for questions come beside it.
+    /// Makes the context of a request, without its input, that cannot ask; the records for questions come beside it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn context<'a, 's: 'a, 'm>(
         &'a self,
         server: &'s mut Server<'m>,
         token: RequestToken,
         layout: Layout,
-        input: &HandlerInput<'a>,
         out: &'a mut dyn Out,
     ) -> Option<(RequestContext<'a>, &'s mut Records<'m>)> {
         #[cfg(feature = "windows")]
@@ -111,8 +109,6 @@ impl<S> Service<'_, S> {
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
         let context = RequestContext {
-            params: input.params,
-            members: input.members,
             state,
             scratch,
             sealing,
