@@ -358,3 +358,16 @@ fn nothing_is_too_old_for_a_new_subscription() {
     desk.turn();
     assert_eq!(body(&desk.post().unwrap())["data"]["door"], 7);
 }
+
+/// Once it took 25 seconds for 24 levels, and twice as long for each one more.
+#[test]
+fn arguments_with_many_levels() {
+    let mut desk = Desk::new();
+    let nested = |inner: Value| (0..20).fold(inner, |inner, _| json!({ "\"a\\": [inner, 1e300] }));
+    desk.subscribed(json!({ "arguments": nested(json!("x")) }));
+    let mut is_refresh = |inner: Value| {
+        let answer = desk.subscribe(json!({ "arguments": nested(inner) }), 1).unwrap();
+        answer["result"].get("deliveryStatus").is_some()
+    };
+    assert_eq!((is_refresh(json!("x")), is_refresh(json!(["x"]))), (true, false));
+}

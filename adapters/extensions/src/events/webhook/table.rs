@@ -431,17 +431,19 @@ fn hex(bytes: &[u8]) -> String {
 fn canonical(value: Raw<'_>) -> String {
     let text = |text: Text<'_>| text.chars().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>();
     match value.kind() {
+        // Not by `Debug` of the whole: it would double the backslashes of what is within, at each level.
         JsonKind::Object => {
             let mut members: Vec<_> = value.members().map(|(key, value)| (text(key), canonical(value))).collect();
             members.sort();
-            format!("{members:?}")
+            members.iter().fold(String::from("{"), |all, (key, value)| all + &format!("{key:?}:{value},")) + "}"
         }
-        JsonKind::Array => format!("{:?}", value.items().map(canonical).collect::<Vec<_>>()),
+        JsonKind::Array => value.items().fold(String::from("["), |all, item| all + &canonical(item) + ",") + "]",
         JsonKind::String => format!("{:?}", value.text().map(text)),
         JsonKind::Number => match (value.u64(), value.i64()) {
             (Some(number), _) => number.to_string(),
             (_, Some(number)) => number.to_string(),
-            _ => value.as_str().parse::<f64>().map_or_else(|_| value.as_str().into(), |number| number.to_string()),
+            // `1e300` has as many digits as it is long.
+            _ => value.as_str().parse::<f64>().map_or_else(|_| value.as_str().into(), |number| format!("{number:e}")),
         },
         _ => value.as_str().into(),
     }
