@@ -371,3 +371,26 @@ fn arguments_with_many_levels() {
     };
     assert_eq!((is_refresh(json!("x")), is_refresh(json!(["x"]))), (true, false));
 }
+
+/// The end of a subscription that waits for its endpoint is also the end of its request.
+#[test]
+fn a_subscription_that_ends_before_it_begins() {
+    let mut desk = Desk::new();
+    let key = json!({ "name": "bell.rung", "delivery": { "url": URL } });
+    for is_answered in [false, true] {
+        assert_eq!(desk.subscribe(json!({}), 1), None);
+        let challenge = desk.post().unwrap();
+        let nonce = body(&challenge)["challenge"].clone();
+        let agree = |desk: &mut Desk| {
+            desk.reply(&challenge, 200, json!({ "challenge": nonce }).to_string().as_bytes());
+        };
+        if is_answered {
+            agree(&mut desk);
+        }
+        assert!(desk.ask("events/unsubscribe", key.clone()).unwrap()["result"].is_object());
+        agree(&mut desk);
+        assert_eq!(desk.turn()[0]["error"]["data"], json!({ "reason": "challenge_failed" }));
+        desk.ring(1);
+        assert!(desk.post().is_none() && desk.door.heard.is_empty());
+    }
+}

@@ -16,7 +16,7 @@ use crate::events::ring::{HasEvents, WebhookMethods};
 use crate::events::source::{Cursor, Occurrences, Step, cursor_of};
 use crate::events::subscribers::TOO_MANY;
 use crate::events::webhook::signature::WebhookSecret;
-use crate::events::webhook::table::{Hook, HookState, LONGEST_BODY, Subscribe, Webhooks};
+use crate::events::webhook::table::{DeliveryFailure, Hook, HookState, LONGEST_BODY, Subscribe, Webhooks};
 use crate::shared::date::iso_8601;
 
 /// The state of a program whose events can be delivered by webhook.
@@ -140,10 +140,14 @@ fn unsubscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -
     // Also of an event type that the user may not hear of any more.
     let (event, number, subscription) = Wanted::named(&*state, request)?;
     let (_, url) = url(state, request)?;
-    let found = state.webhooks().find(url, number, &subscription);
-    let hook = found.map(|at| state.webhooks_mut().hooks.remove(at)).ok_or(NO_SUBSCRIPTION)?;
-    if let (Some((_, end)), HookState::Active) = (event.hooks, hook.state) {
-        end(state, &hook.subscription());
+    let at = state.webhooks().find(url, number, &subscription).ok_or(NO_SUBSCRIPTION)?;
+    let waiting = state.webhooks_mut().hooks.get_mut(at);
+    // The request that waits for the endpoint is answered in the next turn.
+    if !waiting.is_some_and(|hook| hook.give_up(DeliveryFailure::ChallengeFailed)) {
+        let hook = state.webhooks_mut().hooks.remove(at);
+        if let Some((_, end)) = event.hooks {
+            end(state, &hook.subscription());
+        }
     }
     request.result_as("complete", &mut |_| {})
 }

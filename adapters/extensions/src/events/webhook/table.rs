@@ -160,6 +160,13 @@ impl Hook {
         host(&self.url)
     }
 
+    /// Ends the question to its endpoint, if it is not answered yet: its request gets this failure. Returns whether there was one.
+    pub(crate) fn give_up(&mut self, failure: DeliveryFailure) -> bool {
+        let (HookState::Verifying(token) | HookState::Verified(token, _)) = self.state else { return false };
+        (self.state, self.pending) = (HookState::Verified(token, Err(failure)), None);
+        true
+    }
+
     fn is_verified(&self) -> bool {
         matches!(self.state, HookState::Active | HookState::Ended)
     }
@@ -312,9 +319,7 @@ impl Webhooks {
     /// Ends the questions to endpoints whose outcome was never noted.
     pub(crate) fn end_questions(&mut self, now: Millis) {
         for hook in self.hooks.iter_mut().filter(|hook| hook.until <= now) {
-            if let HookState::Verifying(token) = hook.state {
-                (hook.state, hook.pending) = (HookState::Verified(token, Err(DeliveryFailure::Timeout)), None);
-            }
+            hook.give_up(DeliveryFailure::Timeout);
         }
     }
 
