@@ -149,6 +149,9 @@ fn duplicates_are_dropped() {
     assert_eq!(take(&many.iter().map(String::as_str).collect::<Vec<_>>()).len(), 256);
     assert_eq!(take(&["a"]), ["a"]);
     assert_eq!(take(&["255"]).len(), 0);
+    // Nor are ids remembered that would fill the memory.
+    let (long, longer) = ("x".repeat(1_024), "x".repeat(1_025));
+    assert_eq!((take(&[&long, &long]).len(), take(&[&longer, &longer]).len()), (1, 2));
 }
 
 // spec: E015 E016 E018

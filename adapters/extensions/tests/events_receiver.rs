@@ -191,13 +191,18 @@ fn occurrences_gaps_and_the_end() {
     assert_eq!(hooks[0].ended().map(|error| (error.code, &*error.message)), Some((-32024, "Forbidden")));
     assert_eq!((hooks[0].refresh_at(), say(&mut hooks, "e3", &event("e3"))), (None, 410));
     hooks[0].subscribed(Raw::constant(r#"{"id":"sub_1","refreshBefore":null}"#), NOW).unwrap();
-    assert_eq!(hooks[0].ended(), None);
+    // The server did not hear that it has come.
+    assert_eq!((say(&mut hooks, "msg_1", end), hooks[0].ended()), (204, None));
     assert_eq!(say(&mut hooks, "e3", &event("e3")), 204);
+    // Nor does an old occurrence lead back.
+    assert_eq!(say(&mut hooks, "e4", &event("e4").replace("c1", "c8")), 204);
+    assert_eq!(say(&mut hooks, "e3", &event("e3")), 204);
+    assert_eq!((events(&mut hooks[0]), hooks[0].follower().cursor()), (vec!["e3".into(), "e4".into()], Some("c8")));
     // Events that the program does not take are not lost.
     let most = (0..1_000).take_while(|n| say(&mut hooks, &format!("f{n}"), &event(&format!("f{n}"))) == 204).count();
-    assert_eq!(most, 255);
+    assert_eq!(most, 256);
     assert_eq!(events(&mut hooks[0]).len(), 256);
-    assert_eq!(say(&mut hooks, "f255", &event("f255")), 204);
+    assert_eq!(say(&mut hooks, "f256", &event("f256")), 204);
 }
 
 /// The old secret is good until the server has the new one.

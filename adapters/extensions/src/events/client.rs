@@ -50,6 +50,9 @@ use crate::events::ID;
 /// The number of the last occurrences whose ids are known, to drop duplicates.
 const KNOWN: usize = 256;
 
+/// The longest id that is remembered for it, in bytes.
+const LONGEST_ID: usize = 1_024;
+
 /// The longest time between two polls, in milliseconds.
 const LONGEST: Millis = 3_600_000;
 
@@ -348,7 +351,9 @@ impl EventFollower {
         // A server that has more and does not move would be asked without end.
         let has_more = is_true("hasMore") && cursor.is_some() && cursor != self.next_cursor;
         self.gap(result);
-        events.items().for_each(|occurrence| self.occurred(occurrence));
+        for occurrence in events.items() {
+            self.occurred(occurrence);
+        }
         self.moved(cursor);
         let pause = result.get("nextPollMs").and_then(|pause| pause.u64()).unwrap_or(0);
         let pause = if has_more { 0 } else { pause.min(LONGEST).max(self.floor) };
@@ -427,15 +432,19 @@ impl EventFollower {
         }
     }
 
-    pub(super) fn occurred(&mut self, occurrence: Raw<'_>) {
-        let Some(occurrence) = Occurrence::of(occurrence) else { return };
-        if self.is_new(&occurrence.event_id) {
-            self.events.push_back((FollowedEvent::Occurred(occurrence), None));
-        }
+    /// Takes an occurrence. Returns `false` if it is malformed or known.
+    pub(super) fn occurred(&mut self, occurrence: Raw<'_>) -> bool {
+        let new = Occurrence::of(occurrence).filter(|occurrence| self.is_new(&occurrence.event_id));
+        let is_new = new.is_some();
+        self.events.extend(new.map(|occurrence| (FollowedEvent::Occurred(occurrence), None)));
+        is_new
     }
 
     /// Notes an id. Returns `false` if it is known.
     pub(super) fn is_new(&mut self, id: &str) -> bool {
+        if id.len() > LONGEST_ID {
+            return true;
+        }
         if self.known.iter().any(|known| known == id) {
             return false;
         }

@@ -274,7 +274,10 @@ impl WebhookFollower {
         }
         WebhookAnswer::status(match kind.as_deref() {
             Some("terminated") => {
-                (self.ended, self.refresh_at) = (Some(EventError::of(body.get("error"))), None);
+                // Not by the word about a subscription before this one, which comes again.
+                if self.follower.is_new(delivery.headers[0]) {
+                    (self.ended, self.refresh_at) = (Some(EventError::of(body.get("error"))), None);
+                }
                 204
             }
             _ if self.ended.is_some() => 410,
@@ -319,8 +322,8 @@ impl EventFollower {
     /// Takes an occurrence with this id. Returns `false` if it is of another event type, or malformed.
     fn delivered(&mut self, body: Raw<'_>, id: &str) -> bool {
         let is_own = Occurrence::of(body).is_some_and(|event| event.name == self.name && event.event_id == id);
-        if is_own {
-            self.occurred(body);
+        // One that comes again has an older cursor.
+        if is_own && self.occurred(body) {
             self.advanced(body);
         }
         is_own
