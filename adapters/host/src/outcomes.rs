@@ -267,6 +267,10 @@ impl ClientHandler for OutcomeHandler<'_> {
                     && let Some(pending) = self.outcomes.get(token)
                     && let Some(notifications) = &mut pending.notifications
                 {
+                    // Not what comes behind one that was left out: the cursor would pass over it.
+                    if pending.outcome.is_some() {
+                        return;
+                    }
                     if !notifications.keep(kind, *params) {
                         // The caller does not take them. It opens the stream again, from the cursor of the last that was kept.
                         let _ = handle.cancel(token, None);
