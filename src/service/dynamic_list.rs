@@ -8,7 +8,6 @@
 use core::cell::Cell;
 
 use super::caller::is_shown;
-use super::context::{Extra, end_result};
 use super::dynamic::{DynamicList, DynamicLists};
 use super::list::{read_cursor, write_cursor};
 use super::router::{Dispatched, fail};
@@ -19,8 +18,8 @@ use crate::revision::Revision;
 #[cfg(feature = "windows")]
 use crate::server::Skip;
 use crate::server::{
-    Caching, IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody,
-    StreamedReply, WINDOWS, words,
+    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
+    WINDOWS, words,
 };
 #[cfg(feature = "windows")]
 use crate::sink::part;
@@ -137,13 +136,9 @@ impl<S> Service<'_, S> {
         loop {
             let mut tried = page;
             match whole(out, MessageHead::Result, |out| self.write_dynamic(state, caller, slot, &mut tried, out)) {
-                Ok(()) => {
+                done @ (Ok(()) | Err(FullError::Now)) => {
                     server.forget(token);
-                    return Ok(Dispatched::Handled);
-                }
-                Err(FullError::Now) => {
-                    server.forget(token);
-                    return Err(FullError::Now);
+                    return done.map(|()| Dispatched::Handled);
                 }
                 Err(FullError::Never) if windows => break,
                 Err(FullError::Never) => match tried.next - page.next {
@@ -217,7 +212,7 @@ impl<S> Service<'_, S> {
         });
         self.note_pages(caller, slot.method, start > 0 || page.more);
         page.write_end(out);
-        self.end_list_for(caller, slot, Object::resume(out, false), self.layers_meta())
+        self.end_list(slot, Object::resume(out, false), caller.asked.get(), self.layers_meta())
     }
 
     /// Notes that a list depends on the caller of which a page does not show that it does: all pages have the same `cacheScope`.
@@ -231,21 +226,6 @@ impl<S> Service<'_, S> {
         if hides || is_part && self.changes(method) {
             caller.asked.set(true);
         }
-    }
-
-    /// Writes the members after the entries and the cursor. A list that depends on the caller is private.
-    fn end_list_for(
-        &self,
-        caller: &ListCaller<'_>,
-        slot: &RequestSlot,
-        mut result: Object<'_, '_>,
-        extra: Option<Extra<'_>>,
-    ) {
-        if slot.revision.is_modern() {
-            let caching = self.about.caching;
-            Caching { public: caching.public && !caller.asked.get(), ..caching }.write(&mut result);
-        }
-        end_result(result, &self.about, slot, extra)
     }
 
     /// Sends as much of the reply as there is room for. Returns whether it is complete.
@@ -273,7 +253,7 @@ impl<S> Service<'_, S> {
         if large.piece == 2 && !large.send(out, &mut |out| page.write_end(out)) {
             return false;
         }
-        large.send(out, &mut |out| self.end_list_for(caller, slot, Object::resume(out, false), None))
+        large.send(out, &mut |out| self.end_list(slot, Object::resume(out, false), caller.asked.get(), None))
     }
 
     /// Sends as many entries as there is room for. Returns whether these were all.

@@ -1,15 +1,15 @@
 //! Lists: whole, in pages if the application wants pages, in windows if the sink is smaller. See
 //! [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
 
-use super::context::{begin_result, end_result};
+use super::context::{Extra, begin_result, end_result};
 use super::router::{Dispatched, fail};
 use super::{MessageSource, Service};
 use crate::content::TextValue;
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::server::{
-    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
-    WINDOWS, words,
+    Caching, IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody,
+    StreamedReply, WINDOWS, words,
 };
 use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 
@@ -56,14 +56,15 @@ impl<S> Service<'_, S> {
         };
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         loop {
-            match whole(out, MessageHead::Result, |out| self.write_list(slot, page, out)) {
-                Ok(()) => {
+            let written = whole(out, MessageHead::Result, |out| {
+                self.write_head(slot, out);
+                (page.next..page.end).for_each(|index| self.write_separated(slot, page, index, out));
+                self.write_tail(slot, page, out)
+            });
+            match written {
+                done @ (Ok(()) | Err(FullError::Now)) => {
                     server.forget(token);
-                    return Ok(Dispatched::Handled);
-                }
-                Err(FullError::Now) => {
-                    server.forget(token);
-                    return Err(FullError::Now);
+                    return done.map(|()| Dispatched::Handled);
                 }
                 Err(FullError::Never) if WINDOWS => break,
                 // The rest is on the next page.
@@ -119,24 +120,22 @@ impl<S> Service<'_, S> {
         if (page.end as usize) < self.list_len(slot.method) {
             write_cursor(page, &mut result);
         }
-        self.end_list(slot, result)
+        self.end_list(slot, result, false, None)
     }
 
-    /// Writes the members after the entries and the cursor.
-    fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) {
+    /// Writes the members after the entries and the cursor. A list that depends on the caller is private.
+    pub(crate) fn end_list(
+        &self,
+        slot: &RequestSlot,
+        mut result: Object<'_, '_>,
+        depends: bool,
+        extra: Option<Extra<'_>>,
+    ) {
         if slot.revision.is_modern() {
-            self.about.caching.write(&mut result);
+            let caching = self.about.caching;
+            Caching { public: caching.public && !depends, ..caching }.write(&mut result);
         }
-        end_result(result, &self.about, slot, None)
-    }
-
-    /// Writes the whole reply.
-    pub(crate) fn write_list(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) {
-        self.write_head(slot, out);
-        for index in page.next..page.end {
-            self.write_separated(slot, page, index, out);
-        }
-        self.write_tail(slot, page, out)
+        end_result(result, &self.about, slot, extra)
     }
 
     /// Sends as much of the reply as there is room for. Returns whether it is complete.

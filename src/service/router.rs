@@ -189,15 +189,10 @@ impl<S> Service<'_, S> {
             principal: origin.principal,
             capabilities: request.envelope().meta.capabilities,
         };
-        let context = ServerOptions {
-            about: &self.about,
-            checks: origin.checks,
-            has_resource: &has_resource,
-            #[cfg(feature = "extensions")]
-            topics: &listening,
-            #[cfg(not(feature = "extensions"))]
-            topics: crate::server::topics::NO_TOPICS,
-        };
+        let checks = origin.checks;
+        let context = ServerOptions { checks, has_resource: &has_resource, ..ServerOptions::new(&self.about) };
+        #[cfg(feature = "extensions")]
+        let context = ServerOptions { topics: &listening, ..context };
         // No `?` here: it would copy the event.
         let token = match server.handle_read(&context, request, out) {
             Ok(Some(ServerEvent::Request { token })) => token,
