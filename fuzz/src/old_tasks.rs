@@ -72,7 +72,7 @@ struct World {
 impl World {
     /// Sends a message. Returns the answer to its request, if there is one already.
     fn say(&mut self, user: Option<&str>, message: &Value) -> Option<Value> {
-        let source = user.map_or(MessageSource::LINE, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(user);
         self.server.set_now(self.now);
         let mut out = LineSink::new(Vec::new());
         let line = message.to_string();

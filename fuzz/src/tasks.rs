@@ -90,7 +90,7 @@ impl World {
             "io.modelcontextprotocol/clientCapabilities": { "extensions": { ID: {} }, "elicitation": {}, "roots": {} },
         });
         let line = json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params }).to_string();
-        let source = user.map_or(MessageSource::LINE, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(user);
         self.server.set_now(self.now);
         let mut out = LineSink::new(Vec::new());
         let done = SERVICE.dispatch_from(&source, &mut self.state, line.as_bytes(), &mut self.server, &mut out);

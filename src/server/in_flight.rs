@@ -445,10 +445,10 @@ impl Server<'_> {
         self.slot(token).map(|slot| slot.transport_data)
     }
 
-    /// Returns whether a request with this id of the transport is in flight.
+    /// Returns a request in flight with this id of the transport.
     #[must_use]
-    pub fn has_transport_id(&self, transport_id: u32) -> bool {
-        self.first(0, |slot| slot.transport_id == transport_id).is_some()
+    pub fn with_transport_id(&self, transport_id: u32) -> Option<RequestToken> {
+        self.first(0, |slot| slot.transport_id == transport_id)
     }
 
     /// Returns a request with this id of the transport whose reply goes out in windows.

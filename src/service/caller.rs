@@ -251,9 +251,9 @@ impl<'o> MessageSource<'o> {
         MessageSource { checks, principal: None, caller: None }
     }
 
-    /// Sets the authenticated user.
-    pub const fn principal(self, principal: &'o str) -> Self {
-        MessageSource { principal: Some(principal), ..self }
+    /// Sets the authenticated user, if the transport knows one.
+    pub const fn principal(self, principal: Option<&'o str>) -> Self {
+        MessageSource { principal, ..self }
     }
 
     pub(crate) const fn of<'c>(&self, caller: &'c Caller<'c>) -> MessageSource<'c>

@@ -113,7 +113,7 @@ fn a_receiver_on_this_machine() {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "events/subscribe",
         "params": { "name": "bell.rung", "delivery": delivery, "_meta": meta } });
     let mut out = LineSink::new(Vec::new());
-    let source = MessageSource::LINE.principal("alice");
+    let source = MessageSource::LINE.principal(Some("alice"));
     let _ = SERVICE.dispatch_from(&source, &mut door, request.to_string().as_bytes(), &mut server, &mut out).unwrap();
 
     // An address of this machine is refused, unless the program allows it: no connection is made.

@@ -95,7 +95,7 @@ impl Desk {
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let line = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }).to_string();
-        let source = self.user.map_or(MessageSource::LINE, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(self.user);
         self.server.set_now(self.now);
         let mut bytes = vec![0; self.output];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));

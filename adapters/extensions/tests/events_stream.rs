@@ -57,7 +57,7 @@ impl Desk {
     }
 
     fn send(&mut self, message: Value) -> Vec<Value> {
-        let source = self.user.map_or(MessageSource::LINE, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(self.user);
         self.server.set_now(self.now);
         let mut bytes = vec![0; self.output];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));

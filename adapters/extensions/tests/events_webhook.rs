@@ -85,7 +85,7 @@ impl Desk {
         });
         self.id += 1;
         let line = json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }).to_string();
-        let source = self.user.map_or(MessageSource::LINE, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(self.user);
         self.server.set_now(self.now);
         let mut out = LineSink::new(Vec::new());
         let _ = SERVICE.dispatch_from(&source, &mut self.door, line.as_bytes(), &mut self.server, &mut out).unwrap();

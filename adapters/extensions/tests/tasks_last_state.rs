@@ -92,8 +92,7 @@ impl Process {
             });
         }
         let line = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params }).to_string();
-        let source = MessageSource::new(&());
-        let source = self.user.map_or(source, |user| source.principal(user));
+        let source = MessageSource::LINE.principal(self.user);
         let mut out = LineSink::new(Vec::new());
         let _ = SERVICE.dispatch_from(&source, &mut self.world, line.as_bytes(), &mut self.server, &mut out).unwrap();
         serde_json::from_slice(out.pending()).unwrap_or(Value::Null)

@@ -91,8 +91,7 @@ impl Desk {
     }
 
     fn say(&mut self, line: &Value) -> Vec<Value> {
-        let source = MessageSource::LINE;
-        let source = self.user.map_or(source, |user| MessageSource::LINE.principal(user));
+        let source = MessageSource::LINE.principal(self.user);
         self.server.set_now(self.now);
         let mut out = LineSink::new(Vec::new());
         let line = line.to_string();

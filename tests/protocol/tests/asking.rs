@@ -291,11 +291,11 @@ fn state_of_another_principal() {
         let _ = service.dispatch_from(&who, &mut world, line.as_bytes(), &mut server, &mut out).unwrap();
         String::from_utf8(out.into_inner()).unwrap()
     };
-    let anna = || MessageSource::new(&()).principal("anna");
+    let anna = || MessageSource::new(&()).principal(Some("anna"));
     let first = json!({"name": "interview", "inputResponses": {"first": accepted("one")}});
     let state = parse(&ask(anna(), first))["result"]["requestState"].clone();
     let second = json!({"name": "interview", "requestState": state, "inputResponses": {"second": accepted("two")}});
-    assert_eq!(code(&ask(MessageSource::new(&()).principal("berta"), second.clone())), -32602);
+    assert_eq!(code(&ask(MessageSource::new(&()).principal(Some("berta")), second.clone())), -32602);
     assert_eq!(code(&ask(MessageSource::new(&()), second.clone())), -32602);
     assert_eq!(text(&ask(anna(), second)), "accepted one, then accepted two");
 }

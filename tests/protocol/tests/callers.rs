@@ -68,7 +68,7 @@ fn ask<S>(service: &Service<'_, S>, state: &mut S, revision: &str, user: (&str, 
     let mut server = Server::growing(MessageLimits::default());
     let mut out = LineSink::new(Vec::new());
     server.set_caller_scopes(user.1);
-    let source = MessageSource::new(&()).principal(user.0);
+    let source = MessageSource::new(&()).principal(Some(user.0));
     if !is_modern(revision) {
         let opening = initialize(revision, json!({}));
         let _ = service.dispatch_from(&source, state, opening.as_bytes(), &mut server, &mut out).unwrap();

@@ -719,7 +719,7 @@ fn each_run_knows_the_principal() {
     const SERVICE: Service<'static, Seen> = Service::new("late", "1.0").tools(&TOOLS);
     for revision in LEGACY {
         for (principal, is_answered) in [(Some("ann"), true), (Some("ann"), false), (None, true), (None, false)] {
-            let source = principal.map_or(MessageSource::LINE, |name| MessageSource::LINE.principal(name));
+            let source = MessageSource::LINE.principal(principal);
             let mut server = Server::growing(MessageLimits::default()).ask_timeout(1000);
             let (mut seen, mut out) = (Seen::default(), LineSink::new(Vec::new()));
             let mut say = |seen: &mut Seen, server: &mut Server<'_>, message: &str| {

@@ -4,10 +4,9 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Server};
-use mcp_sansio::service::{HandlerResult, LateRequest};
+use mcp_sansio::service::{HandlerResult, LateRequest, MessageSource};
 use mcp_sansio::sink::Out;
 
-use super::exchange::origin_of;
 use super::ids::StreamId;
 use super::share::RequestOwner;
 use super::{App, Endpoint};
@@ -127,8 +126,16 @@ impl<'m> Endpoint<'m> {
         token: RequestToken,
         act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut dyn Out) -> T,
     ) -> Option<T> {
-        let id = self.stream_of(token)?;
-        // The request has its place already.
+        self.on_stream(self.stream_of(token)?, act)
+    }
+
+    /// Calls a function with a stream, and with the server as that of its client. Returns `None` if it is gone.
+    pub(crate) fn on_stream<T>(
+        &mut self,
+        id: StreamId,
+        act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut dyn Out) -> T,
+    ) -> Option<T> {
+        // A request that is answered has its place already.
         self.requests.server.set_most_in_flight(usize::MAX);
         let &stream = self.streams.at(id.slot)?;
         let (session, principal) = match stream.session() {
@@ -142,16 +149,11 @@ impl<'m> Endpoint<'m> {
         if let Some(session) = stream.session().and_then(|slot| self.sessions.get_mut(slot)) {
             session.peer = peer;
         }
-        self.said(id, stream.exchange_id);
-        Some(done)
-    }
-
-    /// Notes that a message was written on the stream of an exchange.
-    pub(crate) fn said(&mut self, id: StreamId, exchange_id: u32) {
-        if !self.requests.server.has_transport_id(exchange_id) {
+        if !self.requests.has_exchange(stream.exchange_id) {
             self.streams.answered(&mut self.sessions, id.slot);
         }
         self.streams.stir(id.slot);
+        Some(done)
     }
 
     /// Runs handlers whose input requests were answered, each on its own stream, and publishes their changes.
@@ -166,11 +168,8 @@ impl<'m> Endpoint<'m> {
         let mut first = 0;
         while let Some((number, token)) = self.requests.server.ready_from(first) {
             first = number + 1;
-            let resumed = self.on_stream_of(token, |service_server, session, out| {
-                let (server, state) = (service_server, &mut *app.state);
-                let checks = ();
-                let origin = origin_of(&checks, session);
-                app.service.resume_from(&origin, state, token, server, out)
+            let resumed = self.on_stream_of(token, |server, principal, out| {
+                app.service.resume_from(&MessageSource::LINE.principal(principal), app.state, token, server, out)
             });
             // Its own stream is full and must be read first; the others do not wait for it.
             if resumed.is_none() {
@@ -182,15 +181,8 @@ impl<'m> Endpoint<'m> {
     /// Gives up the requests of an exchange whose answer cannot be received any more, and notifies handlers that
     /// put their answer off.
     pub(crate) fn give_up_exchange<S>(&mut self, app: &mut App<'_, S>, exchange_id: u32) {
-        for slot in 0..self.requests.server.capacity() {
-            let token = self
-                .requests
-                .server
-                .token_at(slot)
-                .filter(|token| self.requests.server.transport_id(*token) == Some(exchange_id));
-            if let Some(token) = token {
-                app.service.forget(app.state, token, &mut self.requests.server);
-            }
+        while let Some(token) = self.requests.server.with_transport_id(exchange_id) {
+            app.service.forget(app.state, token, &mut self.requests.server);
         }
     }
 }

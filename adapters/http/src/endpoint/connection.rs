@@ -3,8 +3,8 @@
 use mcp_sansio::server::Millis;
 
 use super::ids::StreamId;
-use super::stream::Purpose;
-use super::{App, Asker, Endpoint};
+use super::stream::{Asker, Purpose};
+use super::{App, Endpoint};
 
 impl Endpoint<'_> {
     /// Returns `true` if a stream answers no request, but is open for later messages. If connections are scarce,
@@ -28,7 +28,7 @@ impl Endpoint<'_> {
                 }
             }
             (_, true) if stream.session().is_some() && self.requests.server.streaming(stream.exchange_id).is_none() => {
-                let waits = self.requests.server.has_transport_id(stream.exchange_id);
+                let waits = self.requests.has_exchange(stream.exchange_id);
                 self.streams.detach(&mut self.sessions, id.slot, waits, now);
                 // Without an event id the client cannot come back, and does not know the requests that were sent
                 // to it.
@@ -55,8 +55,8 @@ impl Endpoint<'_> {
 
     /// Reserves a slot for a stream: a free one, or that of an answer that was sent and is only kept for a
     /// return.
-    pub(crate) fn reserve_stream(&mut self, asker: &Asker, exchange_id: u32) -> Option<u16> {
-        self.streams.reserve_or_evict(&asker.plan(exchange_id), &mut self.sessions, self.now)
+    pub(crate) fn reserve_stream(&mut self, asker: Asker, exchange_id: u32) -> Option<u16> {
+        self.streams.reserve_or_evict(asker, exchange_id, &mut self.sessions, self.now)
     }
 
     /// Sends a stream whose slot was reserved.

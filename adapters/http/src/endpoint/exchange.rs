@@ -2,7 +2,7 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{IncomingRequest, Millis, Peer, TransportChecks};
+use mcp_sansio::server::{IncomingRequest, Millis, Peer};
 use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
@@ -13,8 +13,8 @@ use super::header_check::HeaderChecks;
 use super::media::Accept;
 use super::refusal::refuse;
 use super::session::Sessions;
-use super::stream::{Plan, Purpose, Streams};
-use super::{App, Asker, Endpoint, Turn};
+use super::stream::{Asker, Purpose, Streams};
+use super::{App, Endpoint, Turn};
 
 /// The form of the answer.
 #[derive(Clone, Copy)]
@@ -116,14 +116,15 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
 struct StreamPlace<'s, 'm> {
     streams: &'s mut Streams<'m>,
     sessions: &'s mut Sessions<'m>,
-    plan: Plan,
+    asker: Asker,
+    exchange_id: u32,
     now: Millis,
 }
 
 impl<'s, 'm> StreamPlace<'s, 'm> {
     fn reserve(self) -> Option<StreamOut<'s, 'm>> {
-        let StreamPlace { streams, sessions, plan, now } = self;
-        let slot = streams.reserve_or_evict(&plan, sessions, now)?;
+        let StreamPlace { streams, sessions, asker, exchange_id, now } = self;
+        let slot = streams.reserve_or_evict(asker, exchange_id, sessions, now)?;
         Some(streams.out(slot, false))
     }
 }
@@ -230,14 +231,14 @@ impl Endpoint<'_> {
     pub(crate) fn exchange<S>(
         &mut self,
         turn: &mut Turn<'_, '_, S>,
-        asker: &Asker,
+        asker: Asker,
         peer: &mut Peer,
         message: Message<'_, '_>,
     ) -> EndpointResponse<'static> {
         let client = self.requests.client_of(asker.scope, asker.modern, turn.principal);
         self.requests.allow_places(&self.streams, &self.config, client);
         let mut start = self.run(turn, asker, peer, message);
-        if start.slot.is_none() && start.takes_stream && self.requests.server.has_transport_id(start.exchange_id) {
+        if start.slot.is_none() && start.takes_stream && self.requests.has_exchange(start.exchange_id) {
             // For the answer that was put off.
             start.slot = self.reserve_stream(asker, start.exchange_id);
         }
@@ -246,7 +247,7 @@ impl Endpoint<'_> {
             self.give_up_exchange(turn.app, start.exchange_id);
         }
         // Without a stream there is no place for a later answer.
-        start.wanted_stream |= !start.takes_stream && self.requests.server.has_transport_id(start.exchange_id);
+        start.wanted_stream |= !start.takes_stream && self.requests.has_exchange(start.exchange_id);
         let response = self.conclude(turn, asker, &start);
         // Each call may have made it possible for other handlers to continue.
         self.run_ready(turn.app);
@@ -256,20 +257,20 @@ impl Endpoint<'_> {
     fn run<S>(
         &mut self,
         turn: &mut Turn<'_, '_, S>,
-        asker: &Asker,
+        asker: Asker,
         peer: &mut Peer,
         message: Message<'_, '_>,
     ) -> ResponseStart {
         let exchange_id = self.requests.new_exchange();
         let accept = turn.head.fields.accept;
         let (streams, sessions) = (&mut self.streams, &mut self.sessions);
-        let place = StreamPlace { streams, sessions, plan: asker.plan(exchange_id), now: self.now };
+        let place = StreamPlace { streams, sessions, asker, exchange_id, now: self.now };
         // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
         let mut exchange = Exchange::new(&mut *turn.body, place, &accept, prefers, asker.modern);
         let checks = HeaderChecks { head: turn.head, modern: asker.modern };
-        let origin = origin_of(&checks, turn.principal);
+        let origin = MessageSource::new(&checks).principal(turn.principal);
         let App { service, state, .. } = &mut *turn.app;
         let step = self.requests.server.with_peer(peer, asker.scope, |server| {
             server.set_transport_id(exchange_id);
@@ -298,10 +299,10 @@ impl Endpoint<'_> {
     fn conclude<S>(
         &mut self,
         turn: &mut Turn<'_, '_, S>,
-        asker: &Asker,
+        asker: Asker,
         start: &ResponseStart,
     ) -> EndpointResponse<'static> {
-        let waits = self.requests.server.has_transport_id(start.exchange_id);
+        let waits = self.requests.has_exchange(start.exchange_id);
         let response = match (start.mode, start.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
             // The error says that the answer does not fit a body. Soon there may be a stream for it.
@@ -326,7 +327,7 @@ impl Endpoint<'_> {
         response
     }
 
-    fn streamed(&mut self, asker: &Asker, slot: u16) -> EndpointResponse<'static> {
+    fn streamed(&mut self, asker: Asker, slot: u16) -> EndpointResponse<'static> {
         let id = self.send_stream(slot, if asker.listens { Purpose::Listen } else { Purpose::Post });
         EndpointResponse::status(200).with(ResponseBody::Stream(id))
     }
@@ -366,13 +367,6 @@ impl ResponseStart {
 pub(crate) enum Message<'x, 'a> {
     Read(&'x mut IncomingRequest<'a>),
     Bytes(&'a [u8]),
-}
-
-pub(crate) fn origin_of<'o>(checks: &'o dyn TransportChecks, principal: Option<&'o str>) -> MessageSource<'o> {
-    match principal {
-        Some(principal) => MessageSource::new(checks).principal(principal),
-        None => MessageSource::new(checks),
-    }
 }
 
 /// Returns the status of a JSON body.

@@ -2,7 +2,7 @@
 
 use mcp_sansio::server::Millis;
 
-use super::stream::Stream;
+use super::stream::{Purpose, Stream};
 use super::{App, Endpoint};
 
 impl Endpoint<'_> {
@@ -42,7 +42,7 @@ impl Endpoint<'_> {
             && has_come(noted, within)
         {
             let exchange_id = self.streams.at(slot).map_or(0, |stream| stream.exchange_id);
-            if self.requests.server.has_transport_id(exchange_id) {
+            if self.requests.has_exchange(exchange_id) {
                 self.requests.server.end_questions(exchange_id);
                 self.streams.look_again(slot, now);
             } else {
@@ -84,6 +84,41 @@ impl Endpoint<'_> {
         self.now = now;
         self.streams.stamp(now);
         self.requests.server.expire(now);
+    }
+
+    /// Begins an end in order. Requests in flight may finish; when they had enough time, call
+    /// [`shut_down`](Endpoint::shut_down).
+    ///
+    /// - Further requests, and streams of sessions, get 503 with `Retry-After`. Notifications and responses are taken, and a
+    ///   client may come back for an answer with `Last-Event-ID`.
+    /// - Listens of 2026-07-28 get their result, and their streams end
+    ///   ([graceful closure](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure)).
+    ///   Streams of sessions end. A stream of HTTP with SSE ends after the last answer of its session.
+    /// - Questions to clients end with [`InputError::Closed`](mcp_sansio::service::InputError::Closed), because their answers
+    ///   would come over new connections: their handlers run again at once.
+    ///
+    /// Pull the streams that are [`ready`](Endpoint::ready). A second call does nothing.
+    pub fn drain<S>(&mut self, app: &mut App<'_, S>) {
+        if core::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.requests.server.end_listens();
+        for slot in 0..self.streams.slots().len() as u16 {
+            let Some(&stream) = self.streams.at(slot) else { continue };
+            self.requests.server.end_questions(stream.exchange_id);
+            match stream.purpose {
+                Purpose::Session | Purpose::Old => self.streams.end(slot),
+                Purpose::Listen => self.streams.stir(slot),
+                Purpose::Post => {}
+            }
+        }
+        self.resume_ready(app);
+    }
+
+    /// Returns `true` after [`drain`](Endpoint::drain).
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// Ends all for a shutdown: listens end, and open requests get an error. Pull the streams to their ends.

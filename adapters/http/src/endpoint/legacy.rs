@@ -3,24 +3,21 @@
 use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::Method;
-use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::MessageShape;
 use mcp_sansio::server::{IncomingRequest, Peer, RpcError};
-
+use mcp_sansio::service::MessageSource;
 use mcp_sansio::sink::Out;
 
 use super::config::same_path;
 use super::events::EventId;
-use super::exchange::{Message, origin_of};
+use super::exchange::Message;
 use super::head::{EndpointResponse, RequestHead, ResponseBody, unsupported};
 use super::ids::{SessionId, StreamId};
-use super::refusal::going_away;
-use super::refusal::{refuse, refuse_request};
-use super::request::is_request;
-use super::request::unreadable;
-use super::session::Hashed;
-use super::stream::{Purpose, Stream};
-use super::{App, Asker, Endpoint, Turn};
+use super::refusal::{going_away, refuse, refuse_request};
+use super::request::{is_request, unreadable};
+use super::session::{Hashed, Session};
+use super::stream::{Asker, Purpose, Stream};
+use super::{App, Endpoint, Turn};
 use crate::names::Known;
 
 const UNREAD: &str = "Overloaded: the event stream is not being read";
@@ -99,10 +96,7 @@ impl Endpoint<'_> {
     /// Primes the stream of an answer to `initialize`. Only the answer decides whether the stream has a first
     /// event.
     fn prime_opening(&mut self, slot: u16, content: ResponseBody) {
-        let primed = self
-            .sessions
-            .get(slot)
-            .is_some_and(|session| session.peer.revision().is_some_and(Revision::primes_streams));
+        let primed = self.sessions.get(slot).is_some_and(Session::primes_streams);
         if let ResponseBody::Stream(id) = content
             && let Some(stream) = self.streams.get_mut(id)
         {
@@ -123,18 +117,12 @@ impl Endpoint<'_> {
     }
 
     /// Handles a cancellation: its messages go to the stream of its request, and that stream ends.
-    fn cancel<S>(&mut self, turn: &mut Turn<'_, '_, S>, slot: u16, id: StreamId, message: Message<'_, '_>) {
+    fn cancel<S>(&mut self, app: &mut App<'_, S>, id: StreamId, message: Message<'_, '_>) {
         let Message::Read(request) = message else { return };
-        let Some(session) = self.sessions.get_mut(slot) else { return };
-        let exchange_id = self.streams.at(id.slot).map_or(0, |stream| stream.exchange_id);
-        let mut out = self.streams.out(id.slot, self.requests.server.streaming(exchange_id).is_some());
-        let App { service, state, .. } = &mut *turn.app;
         // If the stream is full, the messages are lost; the request is over anyway.
-        let _ = self.requests.server.with_peer(&mut session.peer, session.scope, |server| {
-            service.dispatch_read(&origin_of(&(), turn.principal), state, request, server, &mut out)
+        let _ = self.on_stream(id, |server, principal, out| {
+            app.service.dispatch_read(&MessageSource::LINE.principal(principal), app.state, request, server, out)
         });
-        drop(out);
-        self.said(id, exchange_id);
     }
 
     /// Handles one message of a session.
@@ -147,14 +135,12 @@ impl Endpoint<'_> {
         let now = self.now;
         self.sessions.touch(slot, now);
         let Some(session) = self.sessions.get(slot) else { return no_session(NoSession::Unknown, turn.body) };
-        let (scope, mut peer) = (session.scope, session.peer);
+        let (asker, mut peer) = (Asker::of_session(slot, session), session.peer);
         if let Some(id) = self.cancels(slot, &message) {
-            self.cancel(turn, slot, id, message);
+            self.cancel(turn.app, id, message);
             return EndpointResponse::status(202);
         }
-        let primed = peer.revision().is_some_and(Revision::primes_streams);
-        let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false, listens: false };
-        let response = self.exchange(turn, &asker, &mut peer, message);
+        let response = self.exchange(turn, asker, &mut peer, message);
         let Some(session) = self.sessions.get_mut(slot) else { return response };
         // A change that was noted earlier goes out from `notifications/initialized`, or the first request, on.
         let begins = peer.is_initialized() && !session.peer.is_initialized();
@@ -225,11 +211,8 @@ impl Endpoint<'_> {
     }
 
     fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
-        let session = self.sessions.get(slot)?;
-        let primed = session.peer.revision().is_some_and(Revision::primes_streams);
-        let scope = session.scope;
-        let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false, listens: false };
-        let stream = self.reserve_stream(&asker, 0)?;
+        let asker = Asker::of_session(slot, self.sessions.get(slot)?);
+        let stream = self.reserve_stream(asker, 0)?;
         self.end_elsewhere(slot);
         let id = self.send_stream(stream, Purpose::Session);
         self.replace_session_stream(slot, id)?;
@@ -266,11 +249,10 @@ impl Endpoint<'_> {
             return going_away(None, turn.body);
         }
         let Some((slot, _)) = self.new_session(turn, true) else { return turn.refuse(503, TOO_MANY) };
-        let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
+        let Some(session) = self.sessions.get(slot) else { return turn.refuse(503, TOO_MANY) };
+        let asker = Asker { resumable: false, ..Asker::of_session(slot, session) };
         let exchange_id = self.requests.new_exchange();
-        let session = Some(slot);
-        let asker = Asker { scope, session, resumable: false, primed: false, modern: false, listens: false };
-        let Some(stream) = self.reserve_stream(&asker, exchange_id) else {
+        let Some(stream) = self.reserve_stream(asker, exchange_id) else {
             self.sessions.close(slot);
             return turn.refuse(503, TOO_MANY);
         };
@@ -320,9 +302,10 @@ impl Endpoint<'_> {
         let mut out = self.streams.out(id.slot, self.requests.server.streaming(exchange_id).is_some());
         let before = out.unsent();
         let App { service, state, .. } = &mut *turn.app;
+        let source = MessageSource::LINE.principal(turn.principal);
         let step = self.requests.server.with_peer(&mut session.peer, scope, |server| {
             server.set_transport_id(exchange_id);
-            let step = service.dispatch_from(&origin_of(&(), turn.principal), state, turn.content, server, &mut out);
+            let step = service.dispatch_from(&source, state, turn.content, server, &mut out);
             if let (Err(FullError::Now), Some(before)) = (step, before) {
                 // The client does not send the message again.
                 server.drop_batch();

@@ -874,14 +874,14 @@ mod tests {
     #[cfg(feature = "alloc")]
     #[test]
     fn memory_is_given_back_while_streams_are_open() {
-        use crate::endpoint::{App, Asker, Endpoint, EndpointConfig, EndpointLimits};
+        use crate::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits, stream::Asker};
         use mcp_sansio::server::{MessageLimits, Scope, Server};
         let config = EndpointConfig::DEFAULT;
         let mut endpoint =
             Endpoint::growing(config, Server::growing(MessageLimits::default()), EndpointLimits::default());
         let asker =
             Asker { scope: Scope(1), session: None, resumable: false, primed: false, modern: true, listens: false };
-        let slot = endpoint.reserve_stream(&asker, 0).unwrap();
+        let slot = endpoint.reserve_stream(asker, 0).unwrap();
         for _ in 0..3 * LITTLE {
             let (log, slots) = endpoint.streams.log_mut();
             say(log, slots, slot).unwrap();

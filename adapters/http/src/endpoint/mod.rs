@@ -51,7 +51,6 @@ mod answer;
 mod authorize;
 mod config;
 mod connection;
-mod drain;
 mod events;
 mod exchange;
 mod expiry;
@@ -66,7 +65,6 @@ mod list;
 mod log;
 mod media;
 mod metadata;
-mod modern;
 mod notification;
 mod pull;
 mod refusal;
@@ -96,14 +94,14 @@ pub use session::Session;
 pub use stream::Stream;
 
 use mcp_sansio::memory::{Slots, Store};
-use mcp_sansio::server::{Millis, Scope, Server};
+use mcp_sansio::server::{Millis, Server};
 use mcp_sansio::service::Service;
 use mcp_sansio::sink::Out;
 
 use log::Log;
 use session::Sessions;
 use share::Requests;
-use stream::{Plan, Streams};
+use stream::Streams;
 
 /// The decision of [`App::authorize`] about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,24 +207,6 @@ impl<S> Turn<'_, '_, S> {
 
 /// Default number of events that a stream may have unsent.
 const UNREAD: usize = 10_000;
-
-/// The client of a request, and the properties of its stream.
-pub(crate) struct Asker {
-    pub(crate) scope: Scope,
-    pub(crate) session: Option<u16>,
-    pub(crate) resumable: bool,
-    pub(crate) primed: bool,
-    pub(crate) modern: bool,
-    /// The request is `subscriptions/listen` (2026-07-28).
-    pub(crate) listens: bool,
-}
-
-impl Asker {
-    pub(crate) const fn plan(&self, exchange_id: u32) -> Plan {
-        let &Asker { scope, session, resumable, primed, .. } = self;
-        Plan { session, exchange_id, scope, resumable, primed }
-    }
-}
 
 impl<'m> Endpoint<'m> {
     /// Makes an endpoint over lent memory. `log` keeps the bytes that were not sent on event streams, and those

@@ -124,7 +124,7 @@ impl Endpoint<'_> {
     /// Returns `true` if no more messages can come on a stream.
     fn is_over(&self, stream: &Stream) -> bool {
         match stream.purpose {
-            Purpose::Post => !self.requests.server.has_transport_id(stream.exchange_id),
+            Purpose::Post => !self.requests.has_exchange(stream.exchange_id),
             Purpose::Listen => !self.requests.server.has_subscriptions(stream.scope),
             Purpose::Session => stream.has_ended(),
             Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
@@ -133,7 +133,7 @@ impl Endpoint<'_> {
 
     /// Returns `true` if an endpoint that drains still has to answer on a stream of HTTP with SSE.
     fn owes_answers(&self, stream: &Stream) -> bool {
-        self.draining && self.requests.server.has_transport_id(stream.exchange_id)
+        self.draining && self.requests.has_exchange(stream.exchange_id)
     }
 
     /// Writes a comment if no event was written for a while.

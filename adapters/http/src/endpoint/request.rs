@@ -1,18 +1,20 @@
 //! Requests: checks the head, reads the body, and calls the handler of the revision.
 
 use mcp_sansio::json::{JsonKind, Raw};
+use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio::rpc::{Envelope, MessageShape};
-use mcp_sansio::server::{IncomingRequest, Millis};
+use mcp_sansio::server::{IncomingRequest, Millis, Peer};
 use mcp_sansio::sink::{Mark, Out};
 
 use super::config::same_path;
-use super::head::{Admission, EndpointResponse, RequestHead, unsupported};
+use super::exchange::Message;
+use super::head::{Admission, EndpointResponse, RequestHead, ResponseBody, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
 use super::metadata::{is_metadata, serve_metadata};
-use super::refusal::going_away;
-use super::refusal::{id_of, no_json, not_allowed, refuse, refuse_request};
+use super::refusal::{going_away, id_of, no_json, not_allowed, refuse, refuse_request};
+use super::stream::Asker;
 use super::{Access, App, Endpoint, Turn};
 use crate::names::Known;
 
@@ -235,6 +237,33 @@ impl Endpoint<'_> {
             (true, _) => self.modern_post(turn, &mut request, method),
             (false, _) => self.legacy_post(turn, &mut request, method),
         }
+    }
+
+    /// Handles a request of 2026-07-28, of this method, or an invalid message. Each is its own scope.
+    fn modern_post<S>(
+        &mut self,
+        turn: &mut Turn<'_, '_, S>,
+        request: &mut IncomingRequest<'_>,
+        method: Option<Method>,
+    ) -> EndpointResponse<'static> {
+        let listens = method == Some(Method::Listen);
+        if listens && !turn.head.fields.accept.stream() {
+            return turn.refuse(406, "A listen is answered with an event stream");
+        }
+        let scope = self.requests.new_scope();
+        let asker = Asker { scope, session: None, resumable: false, primed: false, modern: true, listens };
+        let response = self.exchange(turn, asker, &mut Peer::NEW.clone(), Message::Read(request));
+        if let (true, ResponseBody::Stream(id), Some(name)) = (listens, &response.content, turn.principal) {
+            let owner = self.requests.hash(name);
+            if let Some(stream) = self.streams.at_mut(id.slot) {
+                stream.owner = Some(owner);
+            }
+        }
+        // All else ends with the response. Only a listen has subscriptions.
+        if listens && !matches!(response.content, ResponseBody::Stream(_)) {
+            self.requests.server.end_scope(scope);
+        }
+        response
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sessions of the legacy revisions, and their principals. No step costs more with more sessions.
 
 use mcp_sansio::memory::Slots;
+use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Millis, Peer, Scope};
 
 use super::ids::{Principal, SessionId, StreamId};
@@ -60,6 +61,11 @@ impl Session {
         record: Owner::FREE,
         row: NONE,
     };
+
+    /// Returns whether its streams begin with an event without a message.
+    pub(crate) fn primes_streams(&self) -> bool {
+        self.peer.revision().is_some_and(Revision::primes_streams)
+    }
 }
 
 /// A principal that has sessions. There are at most as many as sessions, so each slot has room for one.

@@ -82,6 +82,11 @@ impl<'m> Requests<'m> {
         self.exchanges
     }
 
+    /// Returns whether an exchange has a request in flight.
+    pub(crate) fn has_exchange(&self, exchange_id: u32) -> bool {
+        self.server.with_transport_id(exchange_id).is_some()
+    }
+
     /// Returns a hash of a principal's name.
     pub(crate) fn hash(&self, principal: &str) -> u64 {
         // FNV-1a, begun with a key.
@@ -151,7 +156,7 @@ impl Endpoint<'_> {
     /// requests whose client is gone: first the one whose client has been gone longest.
     pub(crate) fn settle<S>(&mut self, app: &mut App<'_, S>, client: Client, exchange_id: u32, stream: u16) {
         self.requests.server.set_most_in_flight(usize::MAX);
-        if !self.requests.server.has_transport_id(exchange_id) {
+        if !self.requests.has_exchange(exchange_id) {
             return;
         }
         for slot in 0..self.requests.server.capacity() {

@@ -9,7 +9,7 @@ use mcp_sansio::sink::Sink;
 use super::ids::StreamId;
 use super::list::{Free, Links, List};
 use super::log::{Chain, HasChain, Log};
-use super::session::Sessions;
+use super::session::{Session, Sessions};
 
 /// The state of a stream. In `Quiet`, `Ready` and `Sending` it is attached: its client has a connection for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,14 +246,23 @@ impl Stream {
     }
 }
 
-/// The properties of a new stream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) session: Option<u16>,
-    pub(crate) exchange_id: u32,
+/// The client of a request, and the properties of its stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
     pub(crate) scope: Scope,
+    pub(crate) session: Option<u16>,
     pub(crate) resumable: bool,
     pub(crate) primed: bool,
+    pub(crate) modern: bool,
+    /// The request is `subscriptions/listen` (2026-07-28).
+    pub(crate) listens: bool,
+}
+
+impl Asker {
+    pub(crate) fn of_session(slot: u16, session: &Session) -> Self {
+        let (scope, primed) = (session.scope, session.primes_streams());
+        Asker { scope, session: Some(slot), resumable: true, primed, modern: false, listens: false }
+    }
 }
 
 const PEERS: fn(&mut Stream) -> &mut Links = |stream| &mut stream.peers;
@@ -372,9 +381,9 @@ impl<'m> Streams<'m> {
     }
 
     /// Reserves a slot for a stream that may be needed.
-    fn reserve(&mut self, plan: &Plan) -> Option<u16> {
+    fn reserve(&mut self, asker: Asker, exchange_id: u32) -> Option<u16> {
         let slot = self.free.take(&mut self.slots, Stream::FREE, PEERS)?;
-        let &Plan { session, exchange_id, scope, resumable, primed } = plan;
+        let Asker { session, scope, resumable, primed, .. } = asker;
         let stream = Stream { session, exchange_id, scope, resumable, primed, ..Stream::FREE };
         *self.slots.as_mut_slice().get_mut(usize::from(slot))? = stream;
         self.set(slot, "a request may need a stream", StreamState::Reserved);
@@ -383,11 +392,17 @@ impl<'m> Streams<'m> {
     }
 
     /// Reserves a slot: a free one, or that of an answer that was sent and is only kept for a return.
-    pub(crate) fn reserve_or_evict(&mut self, plan: &Plan, sessions: &mut Sessions<'_>, now: Millis) -> Option<u16> {
-        self.reserve(plan).or_else(|| {
+    pub(crate) fn reserve_or_evict(
+        &mut self,
+        asker: Asker,
+        exchange_id: u32,
+        sessions: &mut Sessions<'_>,
+        now: Millis,
+    ) -> Option<u16> {
+        self.reserve(asker, exchange_id).or_else(|| {
             let (oldest, _) = self.oldest_resting()?;
             self.free(sessions, oldest, now);
-            self.reserve(plan)
+            self.reserve(asker, exchange_id)
         })
     }
 
