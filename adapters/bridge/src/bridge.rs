@@ -790,8 +790,9 @@ impl Bridge {
         let front = request.front;
         let outcome = match end {
             End::Result(result) => {
-                if request.method == Method::ToolsList && self.outputs.is_some() {
-                    self.tools.keep_schemas(result, self.limits.schemas);
+                if request.method == Method::ToolsList {
+                    // One host has no headers.
+                    self.tools.learn(result, if self.outputs.is_some() { self.limits.schemas } else { 0 });
                 }
                 let cut = self.tools.cut(request.method, result);
                 let result = cut.as_deref().and_then(|cut| Raw::parse(cut).ok()).unwrap_or(result);

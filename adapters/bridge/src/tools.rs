@@ -1,6 +1,6 @@
 //! Which tools of the server the host may see and call.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,17 +32,28 @@ fn may_name_headers(schema: &[u8]) -> bool {
     [&b"x-mcp-header"[..], b"\\u"].into_iter().any(|sign| schema.windows(sign.len()).any(|part| part == sign))
 }
 
+fn is_read_only(tool: Raw<'_>) -> bool {
+    tool.get("annotations").and_then(|notes| notes.get("readOnlyHint")?.bool()) == Some(true)
+}
+
 /// A filter, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     filter: ToolFilter,
     /// The beginning that names of tools and prompts get for hosts.
     prefix: String,
-    /// The tools that were read-only in the last list with them, if that matters.
-    read_only: BTreeSet<String>,
-    /// The input schemas of the lists so far that may name headers, and the bytes of all.
-    schemas: BTreeMap<String, OwnedRaw>,
+    /// The tools of the lists so far of which something matters, as the last list with each described it.
+    listed: BTreeMap<String, ListedTool>,
+    /// The bytes of their schemas, with the names.
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct ListedTool {
+    /// Set if it is read-only, and the filter asks for that.
+    is_read_only: bool,
+    /// The input schema, if it may name headers.
+    schema: Option<OwnedRaw>,
 }
 
 /// The most read-only tools that are remembered.
@@ -50,7 +61,7 @@ const TOOLS_MAX: usize = 10_000;
 
 impl Tools {
     pub(crate) const fn new(filter: ToolFilter) -> Self {
-        Tools { filter, prefix: String::new(), read_only: BTreeSet::new(), schemas: BTreeMap::new(), bytes: 0 }
+        Tools { filter, prefix: String::new(), listed: BTreeMap::new(), bytes: 0 }
     }
 
     pub(crate) fn set_prefix(&mut self, prefix: &str) {
@@ -75,34 +86,41 @@ impl Tools {
             request.params().into_iter().flat_map(|params| params.members()).filter(|(key, _)| key.eq_str("name"));
         let name = request.members().name.filter(|_| names.count() == 1).and_then(|name| name.text());
         let name = name.map(|name| format!("{}{name}", self.prefix));
-        let known = |name: &String| !self.filter.read_only || self.read_only.contains(name);
+        let known =
+            |name: &String| !self.filter.read_only || self.listed.get(name).is_some_and(|tool| tool.is_read_only);
         !name.is_some_and(|name| self.passes(&name) && known(&name))
     }
 
-    /// Keeps the input schemas of a list that may name headers, in at most `most` bytes.
-    pub(crate) fn keep_schemas(&mut self, result: Raw<'_>, most: usize) {
+    /// Notes what a list of tools says: which are read-only, if that matters, and in at most `schemas` bytes the input schemas that may
+    /// name headers.
+    pub(crate) fn learn(&mut self, result: Raw<'_>, schemas: usize) {
+        if schemas == 0 && !self.filter.read_only {
+            return;
+        }
         for tool in result.get("tools").into_iter().flat_map(|list| list.items()) {
             let Some(name) = tool.get("name").and_then(|name| name.text()) else { continue };
             let name = format!("{}{name}", self.prefix);
             let size = |schema: &OwnedRaw| name.len() + schema.raw().as_bytes().len();
-            self.bytes -= self.schemas.remove(&name).as_ref().map_or(0, size);
-            let schema =
-                tool.get("inputSchema").filter(|schema| may_name_headers(schema.as_bytes())).map(OwnedRaw::new);
-            if let Some(schema) = schema.filter(|schema| self.bytes.saturating_add(size(schema)) <= most) {
-                self.bytes += size(&schema);
-                self.schemas.insert(name, schema);
+            let old = self.listed.remove(&name).and_then(|tool| tool.schema);
+            self.bytes -= old.as_ref().map_or(0, size);
+            let schema = tool.get("inputSchema").filter(|schema| schemas > 0 && may_name_headers(schema.as_bytes()));
+            let schema = schema.map(OwnedRaw::new).filter(|schema| self.bytes.saturating_add(size(schema)) <= schemas);
+            self.bytes += schema.as_ref().map_or(0, size);
+            let is_read_only = self.filter.read_only && is_read_only(tool);
+            if schema.is_some() || is_read_only && self.listed.len() < TOOLS_MAX {
+                self.listed.insert(name, ListedTool { is_read_only, schema });
             }
         }
     }
 
     /// Returns the schema that was kept of the tool that hosts call so.
     pub(crate) fn schema(&self, name: &str) -> Option<Raw<'_>> {
-        self.schemas.get(name).map(OwnedRaw::raw)
+        self.listed.get(name)?.schema.as_ref().map(OwnedRaw::raw)
     }
 
     /// Writes a list of tools or prompts as the host may see it, or `None` if it stays as it is: without tools that the host may not
     /// use, and with the prefix.
-    pub(crate) fn cut(&mut self, method: Method, result: Raw<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn cut(&self, method: Method, result: Raw<'_>) -> Option<Vec<u8>> {
         let member = match method {
             Method::ToolsList if !self.is_idle() || !self.prefix.is_empty() => "tools",
             Method::PromptsList if !self.prefix.is_empty() => "prompts",
@@ -112,10 +130,7 @@ impl Tools {
         for item in result.get(member)?.items() {
             let Some(name) = item.get("name").and_then(|name| name.text()) else { continue };
             let name = format!("{}{name}", self.prefix);
-            let hint = item.get("annotations").and_then(|notes| notes.get("readOnlyHint")?.bool()) == Some(true);
-            let is_tool = member == "tools";
-            if is_tool && (!self.passes(&name) || self.filter.read_only && !hint) {
-                self.read_only.remove(&name);
+            if member == "tools" && (!self.passes(&name) || self.filter.read_only && !is_read_only(item)) {
                 continue;
             }
             if list.len() > 1 {
@@ -124,9 +139,6 @@ impl Tools {
             match self.prefix.is_empty() {
                 true => list.extend_from_slice(item.as_bytes()),
                 false => list.extend_from_slice(&replaced(item, "name", |item| item.text("name", &name))),
-            }
-            if is_tool && self.filter.read_only && self.read_only.len() < TOOLS_MAX {
-                self.read_only.insert(name);
             }
         }
         list.push(b']');

@@ -352,8 +352,8 @@ fn main() -> ExitCode {
             let _ = server.as_mut().poll(cx);
         }
         let _ = time.as_mut().poll(cx);
-        // Last: what the others have left.
-        if pass_on(&shared) {
+        // Last: what the others have left. One host on a line gets all from its bridge: 400 instructions less for a call.
+        if !is_line && pass_on(&shared) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
