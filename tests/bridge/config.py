@@ -10,9 +10,9 @@ import tempfile
 
 from mcp import Client
 
-from hosts import Front, sample
+from hosts import sample
 from lost import ASKS, text
-from programs import BRIDGE, OLD, Host
+from programs import BRIDGE, OLD, Front, Host
 
 FILE = """{
   // A file that a person keeps.

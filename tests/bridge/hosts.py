@@ -5,53 +5,17 @@ import asyncio
 import contextlib
 import json
 import os
-import pathlib
 import subprocess
 import tempfile
-import threading
-import time
 import urllib.error
 import urllib.request
 
 from mcp import Client, types
 from mcp.client.sse import sse_client
 
-from programs import BRIDGE, HERE, OLD, META
+from programs import HERE, OLD, META, Front
 
 MODERN = "2026-07-28"
-
-
-class Front:
-    """The bridge as a server."""
-
-    def __init__(self, *arguments, listen="0"):
-        self.process = subprocess.Popen(
-            [BRIDGE, "--listen", listen, *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        self.lines = []
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if "listens at" in line:
-                self.url = line.split()[-1]
-                break
-        else:
-            raise AssertionError(self.lines)
-        threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True).start()
-
-    def children(self):
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True)
-        return [int(child) for child in found.stdout.split()]
-
-    def rests(self):
-        """Whether it takes less than a tenth of the processor."""
-        taken = lambda: sum(map(int, pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().split()[13:15]))
-        before = taken()
-        time.sleep(1)
-        return taken() - before < 10
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
 
 
 async def sample(context, params):

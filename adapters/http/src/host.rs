@@ -441,7 +441,12 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             host.body.storage.truncate(0);
             return Some(WaitFor::Decision);
         }
-        let written = write_response(&response, answer, host.body.storage.bytes());
+        let written = match response.content {
+            ResponseBody::Stream(stream) if host.endpoint.may_refuse(stream) && response.is_plain() => {
+                answer.defer_stream()
+            }
+            _ => write_response(&response, answer, host.body.storage.bytes()),
+        };
         host.body.storage.truncate(0);
         match (written, response.content) {
             (Ok(()), ResponseBody::Stream(stream)) => self.stream = Some(stream),
@@ -458,7 +463,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     }
 
     /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.
-    fn pull<S, B>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> Option<WaitFor> {
+    fn pull<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> Option<WaitFor> {
         let Some(stream) = self.stream else { return Some(WaitFor::Write) };
         if self.connection.input_ended() {
             self.leave(host);
@@ -469,6 +474,22 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             return Some(WaitFor::Write);
         }
         let answer = self.connection.answer();
+        if answer.is_deferred() {
+            if answer.has_pending() {
+                return Some(WaitFor::Write);
+            }
+            let refusal = host.endpoint.take_refusal(stream, host.body);
+            let written = refusal.map(|status| answer.refuse_deferred(Status(status), host.body.storage.bytes()));
+            host.body.storage.truncate(0);
+            if let Some(written) = written {
+                if written.is_err() {
+                    // As in `request`.
+                    let _ = answer.full(Status(500), &[], b"");
+                }
+                self.stream = None;
+                return None;
+            }
+        }
         match host.endpoint.pull(stream, host.app, host.now, answer) {
             StreamStatus::Idle => Some(WaitFor::Read),
             StreamStatus::More => Some(WaitFor::Write),

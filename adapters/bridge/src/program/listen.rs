@@ -19,7 +19,7 @@ use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext
 use mcp_sansio::sink::{GrowingStorage, LineSink};
 use mcp_sansio_bridge::{BridgeLimits, Output};
 use mcp_sansio_smol::http::{
-    Access, App, EndpointConfig, EndpointLimits, HttpEndpoint, HttpServer, HttpServerOptions, RequestHead,
+    Access, App, EndpointConfig, EndpointLimits, HttpEndpoint, HttpServer, HttpServerOptions, RequestHead, StreamPolicy,
 };
 
 use crate::arguments::Arguments;
@@ -117,7 +117,7 @@ fn messages(limits: &BridgeLimits) -> MessageLimits {
 fn options(arguments: &Arguments) -> HttpServerOptions {
     let (limits, hosts) = (&arguments.limits, arguments.hosts);
     let names: Vec<&'static str> = arguments.names.iter().map(|name| &*name.clone().leak()).collect();
-    let config = EndpointConfig::DEFAULT.hosts(names.leak());
+    let config = EndpointConfig::DEFAULT.hosts(names.leak()).streams(StreamPolicy::Deferred);
     let streams = EndpointLimits {
         sessions: hosts,
         streams: hosts.saturating_mul(2).saturating_add(limits.in_flight),

@@ -14,6 +14,10 @@ pub enum StreamPolicy {
     /// Sends it as an event if the client's `Accept` prefers `text/event-stream`, by weight, else by naming it
     /// first.
     Preferred,
+    /// As `Needed`. The head of the stream for an answer of 2026-07-28 that was put off goes out with the first message or
+    /// keep-alive, not before: an error that comes first is a body with its status, 404 or 400, as at once. For gateways, whose
+    /// answers all come late. With an `HttpHost`; a response with further headers, as for CORS, begins at once.
+    Deferred,
 }
 
 mcp_sansio::options! {
@@ -97,6 +101,12 @@ impl<'c> EndpointConfig<'c> {
     #[must_use]
     pub const fn resource_metadata(self, metadata: Raw<'c>) -> Self {
         EndpointConfig { resource_metadata: Some(metadata), ..self }
+    }
+
+    /// Returns `true` if an event stream of which nothing was sent may become a body.
+    pub(crate) fn defers(&self) -> bool {
+        // Without keep-alives nothing would say that the server is there.
+        cfg!(feature = "alloc") && self.streams == StreamPolicy::Deferred && self.keep_alive > 0
     }
 
     /// Returns `true` if requests may name this host, with or without a port.

@@ -4,6 +4,7 @@
 use mcp_sansio::FullError;
 use mcp_sansio::json::write::digits;
 use mcp_sansio::memory::FixedText;
+use mcp_sansio::protocol::code;
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::log::{HEAD, Log, Record, Spot};
@@ -13,6 +14,35 @@ use super::stream::{Stream, Streams};
 const MORE: u8 = 1;
 /// In the tag of a record: it continues a message.
 const GOES_ON: u8 = 2;
+
+/// In the tag of a record: the status that an error has as the only message of a response.
+const BAD_REQUEST: u8 = 4;
+const NOT_FOUND: u8 = 8;
+
+/// Returns the status of a JSON body.
+pub(crate) fn status_of(head: MessageHead<'_>, modern: bool) -> u16 {
+    match (head, modern) {
+        (MessageHead::Refusal(code::INTERNAL), _) => 503,
+        (MessageHead::Error(code::METHOD_NOT_FOUND) | MessageHead::Refusal(code::METHOD_NOT_FOUND), true) => 404,
+        (
+            MessageHead::Refusal(_)
+            | MessageHead::Error(code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION),
+            true,
+        ) => 400,
+        (MessageHead::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
+        _ => 200,
+    }
+}
+
+/// Returns the tag for the status of a message.
+fn status_tag(head: MessageHead<'_>) -> u8 {
+    match status_of(head, true) {
+        _ if !cfg!(feature = "alloc") => 0,
+        400 => BAD_REQUEST,
+        404 => NOT_FOUND,
+        _ => 0,
+    }
+}
 
 /// The sink of one stream: messages go into the log.
 #[derive(Debug)]
@@ -131,7 +161,7 @@ impl Out for StreamOut<'_, '_> {
         // Answers are limited by their requests, which are refused by then.
         let more = head.is_unasked() && self.stream().unread() >= self.log.unread;
         let shut = more || self.held || self.open.is_some() || self.room() == 0;
-        if shut { Err(FullError::Now) } else { self.open(0) }
+        if shut { Err(FullError::Now) } else { self.open(status_tag(head)) }
     }
 
     fn end(&mut self) {
@@ -230,6 +260,18 @@ impl<'m> Streams<'m> {
     pub(crate) fn write_events(&mut self, slot: u16, out: &mut dyn Sink) -> Written {
         let (log, slots) = self.log_mut();
         write_events(slots, slot, log, out)
+    }
+
+    /// Writes the only message of a stream to `body`, if it is an error whose status is not 200, and returns the status.
+    pub(crate) fn write_refusal(&mut self, slot: u16, body: &mut dyn Sink) -> Option<u16> {
+        let mut stream = self.at(slot).copied().filter(|stream| stream.next_event == 2)?;
+        let Record { size, tag } = self.log.record(stream.chain.read());
+        let status = match tag {
+            BAD_REQUEST => 400,
+            NOT_FOUND => 404,
+            _ => return None,
+        };
+        write_data(&mut stream, size - HEAD, &self.log, body).ok().map(|()| status)
     }
 }
 

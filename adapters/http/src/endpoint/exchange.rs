@@ -7,7 +7,7 @@ use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::config::StreamPolicy;
-use super::events::StreamOut;
+use super::events::{StreamOut, status_of};
 use super::head::{EndpointResponse, ResponseBody};
 use super::header_check::HeaderChecks;
 use super::media::Accept;
@@ -367,15 +367,4 @@ impl ResponseStart {
 pub(crate) enum Message<'x, 'a> {
     Read(&'x mut IncomingRequest<'a>),
     Bytes(&'a [u8]),
-}
-
-/// Returns the status of a JSON body.
-fn status_of(head: MessageHead<'_>, modern: bool) -> u16 {
-    match (head, modern) {
-        (MessageHead::Refusal(code::INTERNAL), _) => 503,
-        (MessageHead::Error(code::METHOD_NOT_FOUND) | MessageHead::Refusal(code::METHOD_NOT_FOUND), true) => 404,
-        (MessageHead::Refusal(_), true) => 400,
-        (MessageHead::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
-        _ => 200,
-    }
 }

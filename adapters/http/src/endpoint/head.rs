@@ -331,6 +331,13 @@ impl<'r> EndpointResponse<'r> {
         self.more_headers(tell);
     }
 
+    /// Returns `true` if there is no header except `Content-Type`.
+    pub(crate) fn is_plain(&self) -> bool {
+        let mut is_plain = true;
+        self.more_headers(&mut |_, _| is_plain = false);
+        is_plain
+    }
+
     /// Gives each header except `Content-Type` to `tell`.
     pub(crate) fn more_headers<'s>(&'s self, tell: &mut dyn FnMut(&'s str, &'s str)) {
         if let Some(session) = &self.session {

@@ -50,6 +50,22 @@ impl Endpoint<'_> {
         self.streams.ready()
     }
 
+    /// Returns `true` if nothing decides yet whether the answer on a stream is a body.
+    pub(crate) fn may_refuse(&self, id: StreamId) -> bool {
+        let is_untouched = |stream: &Stream| stream.next_event == 1 && stream.purpose == Purpose::Post;
+        let is_modern = |stream: &Stream| stream.session().is_none();
+        self.config.defers() && self.streams.get(id).is_some_and(|stream| is_untouched(stream) && is_modern(stream))
+    }
+
+    /// Takes the answer on a stream of which nothing was written, if it is an error whose status is not 200: writes it to `body`,
+    /// returns the status, and frees the stream.
+    pub(crate) fn take_refusal(&mut self, id: StreamId, body: &mut dyn Sink) -> Option<u16> {
+        self.streams.get(id).filter(|_| self.config.defers())?;
+        let status = self.streams.write_refusal(id.slot, body)?;
+        self.free_stream(id.slot);
+        Some(status)
+    }
+
     /// Writes the messages of a stream into the sink of its connection. Call it when the stream is
     /// [`ready`](Endpoint::ready) and whenever its socket has room. Other calls do no harm.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> StreamStatus {

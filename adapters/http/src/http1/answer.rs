@@ -43,6 +43,8 @@ pub(super) enum Phase {
     Done,
     /// The head comes next.
     Owed,
+    /// The head of an event stream comes with its first byte. Until then a whole answer may come.
+    Deferred,
     /// An event stream is open.
     Stream,
 }
@@ -62,6 +64,8 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const NO_LINES: &[u8] = b"\r\n";
 const JSON: &[u8] = b"\r\nContent-Type: application/json\r\n";
 const EVENTS: &[u8] = b"\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+/// More bytes than the head of an event stream without further headers has.
+const EVENTS_HEAD: usize = 256;
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes reserved for the end of a chunk and for the last chunk.
 const TAIL: usize = 2 + LAST_CHUNK.len();
@@ -164,9 +168,38 @@ impl<'m> ResponseBuffer<'m> {
         Ok(())
     }
 
+    /// Does the same as [`stream`](ResponseBuffer::stream) without headers, as soon as the stream has a byte. Until then
+    /// [`refuse_deferred`](ResponseBuffer::refuse_deferred) may answer.
+    pub(crate) fn defer_stream(&mut self) -> Result<(), FullError> {
+        if self.free() < 2 * EVENTS_HEAD {
+            return self.stream(&[]);
+        }
+        self.phase = Phase::Deferred;
+        Ok(())
+    }
+
+    /// Writes a whole answer with a body of JSON in place of a deferred stream.
+    pub(crate) fn refuse_deferred(&mut self, status: Status, body: &[u8]) -> Result<(), FullError> {
+        self.phase = Phase::Owed;
+        self.json(status, &|_| {}, body)
+    }
+
+    /// Returns `true` if no byte of a deferred stream was written.
+    pub(crate) fn is_deferred(&self) -> bool {
+        cfg!(feature = "alloc") && self.phase == Phase::Deferred
+    }
+
+    fn begin_deferred(&mut self) -> Result<(), FullError> {
+        if !self.is_deferred() {
+            return Err(FullError::Never);
+        }
+        self.phase = Phase::Owed;
+        self.stream(&[]).inspect_err(|_| self.phase = Phase::Deferred)
+    }
+
     /// Ends an event stream, in room reserved for the end. Without a stream it does nothing.
     pub fn end_stream(&mut self) {
-        if self.phase != Phase::Stream {
+        if self.phase != Phase::Stream && self.begin_deferred().is_err() {
             return;
         }
         self.end_chunk();
@@ -360,11 +393,11 @@ impl<'m> ResponseBuffer<'m> {
 /// Appends bytes to an open event stream.
 impl Sink for ResponseBuffer<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if self.phase != Phase::Stream {
-            return Err(FullError::Never);
-        }
         if bytes.is_empty() {
             return Ok(());
+        }
+        if self.phase != Phase::Stream {
+            self.begin_deferred()?;
         }
         if self.room() < bytes.len() {
             return Err(FullError::Now);
@@ -376,11 +409,13 @@ impl Sink for ResponseBuffer<'_> {
     }
 
     fn room(&self) -> usize {
-        if self.phase != Phase::Stream {
-            return 0;
-        }
+        let head = match self.phase {
+            Phase::Stream => 0,
+            Phase::Deferred => EVENTS_HEAD,
+            Phase::Done | Phase::Owed => return 0,
+        };
         let chunk = if self.chunk.is_some() { 0 } else { self.chunk_digits() + 2 };
-        self.free().saturating_sub(chunk + TAIL)
+        self.free().saturating_sub(head + chunk + TAIL)
     }
 }
 

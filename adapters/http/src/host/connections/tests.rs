@@ -723,3 +723,78 @@ fn ids_of_sessions_are_random() {
         assert_ne!(one, other);
     });
 }
+
+/// The first message on a late answer decides: an error with a status of its own is a body, all else is an event stream.
+#[test]
+fn a_late_error_has_its_status() {
+    use crate::endpoint::StreamPolicy;
+    use mcp_sansio::server::{Progress, RequestToken, RpcError};
+    use mcp_sansio::service::{Call, HandlerResult};
+
+    fn late(tokens: &mut Vec<RequestToken>, call: &mut Call<'_>) -> HandlerResult {
+        let (token, later) = call.later();
+        tokens.push(token);
+        later
+    }
+    static TOOLS: [Tool<Vec<RequestToken>>; 1] = [Tool::new("late", "Late", late)];
+    let (service, mut tokens) = (Service::new("test", "1").tools(&TOOLS), Vec::new());
+    let mut app = App::new(&service, &mut tokens);
+    let server = Server::growing(MessageLimits::default());
+    let config = EndpointConfig::DEFAULT.streams(StreamPolicy::Deferred);
+    let mut endpoint = Endpoint::growing(config, server, EndpointLimits::default());
+    let (input, output) = (Store::growing(10_000), Store::growing(10_000));
+    let mut connection: HttpConnection<'_> = HttpConnection::new(input, output, ConnectionLimits::DEFAULT);
+    let mut body = BodyBuffer::new(Vec::new());
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"late","_meta":{"progressToken":1,
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: late\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Length: {}\r\n\r\n{message}",
+        message.len()
+    );
+    let events = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n";
+    for (code, first, head, end) in [
+        (-32601, "", "HTTP/1.1 404 Not Found\r\nContent-Length: 63\r\nContent-Type: application/json\r\n", "no\"}}"),
+        (-32021, "", "HTTP/1.1 400 Bad Request\r\nContent-Length: 63\r\nContent-Type: application/json\r\n", "no\"}}"),
+        (-32603, "", events, "no\"}}\n\n\r\n0\r\n\r\n"),
+        (-32601, "progress", events, "no\"}}\n\n\r\n0\r\n\r\n"),
+        // In the same turn.
+        (-32601, "at once", events, "no\"}}\n\n\r\n0\r\n\r\n"),
+        (-32601, "keep-alive", events, "no\"}}\n\n\r\n0\r\n\r\n"),
+    ] {
+        connection.space()[..request.len()].copy_from_slice(request.as_bytes());
+        connection.filled(request.len());
+        let mut text = String::new();
+        let mut serve = |connection: &mut HttpConnection<'_>, endpoint: &mut Endpoint<'_>, app: &mut _, now| {
+            let mut host = ServeContext { endpoint, app, body: &mut body, now };
+            assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Read);
+            let n = connection.pending().len();
+            text.push_str(core::str::from_utf8(connection.pending()).unwrap());
+            connection.sent(n);
+            text.clone()
+        };
+        let now = endpoint.next_deadline().unwrap_or(0);
+        assert_eq!(serve(&mut connection, &mut endpoint, &mut app, now), "", "nothing is decided");
+        let token = app.state.pop().unwrap();
+        match first {
+            "" => {}
+            "keep-alive" => {
+                let due = endpoint.next_deadline().unwrap();
+                endpoint.expire(&mut app, due);
+                assert!(serve(&mut connection, &mut endpoint, &mut app, due).ends_with("3\r\n:\n\n\r\n"));
+            }
+            _ => {
+                let _ = endpoint.progress(token, Progress::new(1.0));
+                if first == "progress" {
+                    assert!(serve(&mut connection, &mut endpoint, &mut app, now).starts_with(events));
+                }
+            }
+        }
+        let failed = RpcError::new(code, "no");
+        endpoint.with_stream_of(token, |server, out| server.fail(token, &failed, out)).unwrap().unwrap();
+        let got = serve(&mut connection, &mut endpoint, &mut app, now);
+        assert!(got.starts_with(head) && got.ends_with(end), "{code} {first}: {got}");
+        assert_eq!((endpoint.load(), connection.stream()), ((0, 0, 0), None));
+    }
+}
