@@ -15,7 +15,7 @@ import threading
 import time
 import tty
 
-from programs import BRIDGE, META, OLD, SYSMON, Host, HttpServer
+from programs import BRIDGE, META, OLD, SYSMON, Front, Host, HttpServer, Relay
 
 ERAS = ["legacy", "modern"]
 ASKS = {"sampling": {}, "roots": {}, "elicitation": {}}
@@ -73,13 +73,9 @@ def killed(era):
         os.environ["OLD_LOG"] = log = os.path.join(folder, "log")
         host = Host(era, "--wait", "10", "--", *OLD)
         host.open()
+        follow(host)
         if era == "legacy":
-            host.ask("resources/subscribe", uri="x://a")
             host.ask("logging/setLevel", level="debug")
-        else:
-            wanted = {"toolsListChanged": True, "resourceSubscriptions": ["x://a"]}
-            host.send("subscriptions/listen", notifications=wanted)
-            host.until(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
         slow = host.send("tools/call", name="slow")
         time.sleep(0.4)
         os.kill(host.child(), signal.SIGKILL)
@@ -163,6 +159,55 @@ def http(host_era, server_era):
         server.stop()
         server.start()
         assert "result" in host.call("test_simple_text"), (host_era, server_era)
+        host.close()
+    finally:
+        server.stop()
+
+
+def forgotten(host_era, server_era):
+    """A host that says nothing hears that an HTTP server was started anew."""
+    server = HttpServer()
+    try:
+        host = Host(host_era, "--check", "1", "--era", server_era, server.url)
+        host.open()
+        follow(host)
+        host.call("test_simple_text")
+        server.stop()
+        server.start()
+        host.until(lambda message: message.get("method") == "notifications/tools/list_changed")
+        assert "result" in host.call("test_simple_text"), (host_era, server_era)
+        host.close()
+    finally:
+        server.stop()
+
+
+def follow(host):
+    """Subscribes to all changes."""
+    if host.modern:
+        wanted = {"toolsListChanged": True, "resourceSubscriptions": ["x://a"]}
+        host.send("subscriptions/listen", notifications=wanted)
+        host.until(lambda message: message.get("method") == "notifications/subscriptions/acknowledged")
+    else:
+        host.ask("resources/subscribe", uri="x://a")
+
+
+def silent(host_era, server_era):
+    """All connections to an HTTP server go dead without a sign: the host hears of later changes."""
+    server = Front("--", *OLD)
+    relay = Relay(int(server.url.split(":")[2].split("/")[0]))
+    try:
+        host = Host(host_era, "--check", "1", "--era", server_era, relay.url)
+        host.open()
+        follow(host)
+        host.call("odd")
+        relay.go_silent()
+        # Connections at rest are used for three seconds.
+        time.sleep(8)
+        host.methods()
+        assert text(host.call("change")) == "changed"
+        for method in ["tools/list_changed", "resources/updated"]:
+            if not any(message.get("method") == f"notifications/{method}" for message in host.seen):
+                host.until(lambda message: message.get("method") == f"notifications/{method}")
         host.close()
     finally:
         server.stop()
@@ -331,6 +376,8 @@ def main():
     for host_era in ERAS:
         for server_era in ERAS:
             http(host_era, server_era)
+            forgotten(host_era, server_era)
+            silent(host_era, server_era)
     never_there()
     known()
     limits()

@@ -1,5 +1,6 @@
 """The programs of the tests, and a host that writes lines by itself."""
 
+import contextlib
 import json
 import os
 import queue
@@ -82,6 +83,39 @@ class Front:
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+class Relay:
+    """A TCP relay that can go silent: the connections of then stay open and carry nothing more, as after a sleep."""
+
+    def __init__(self, port):
+        self.listener, self.target, self.dead = socket.create_server(("127.0.0.1", 0)), port, set()
+        self.open = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}/mcp"
+
+    def go_silent(self):
+        self.dead |= self.open
+
+    def _accept(self):
+        while True:
+            near = self.listener.accept()[0]
+            far = socket.create_connection(("127.0.0.1", self.target))
+            pair = (near, far)
+            self.open.add(pair)
+            for source, sink in [pair, pair[::-1]]:
+                threading.Thread(target=self._carry, args=(pair, source, sink), daemon=True).start()
+
+    def _carry(self, pair, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if pair not in self.dead:
+                    sink.sendall(data)
+            if pair not in self.dead:
+                sink.shutdown(socket.SHUT_WR)
 
 
 class Host:

@@ -30,6 +30,8 @@ options:
   --token-file FILE   lets in hosts alone that send the bearer token in this file
   --hosts N           the most hosts at a time (64)
   --wait SECONDS      how long a request waits for a server that is away (10)
+  --check SECONDS     the silence after which a quiet wire is checked; a URL's stream may be silent twice
+                      as long (30)
   --only NAME,..      lets these tools through alone; a name may end in *
   --deny NAME,..      leaves these tools out
   --read-only         lets tools through alone that say that they only read
@@ -193,9 +195,11 @@ impl Arguments {
         let wrong = || format!("{name}: {value:?} cannot be used");
         let number = || value.parse::<usize>().map_err(|_| wrong());
         let names = || value.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        // Whole seconds: to read others takes the program 16 KB.
+        let millis = || value.parse::<u32>().map(|seconds| 1000 * u64::from(seconds)).map_err(|_| wrong());
         match name {
-            // Whole seconds: to read others takes the program 16 KB.
-            "--wait" => self.limits.wait = 1000 * u64::from(value.parse::<u32>().map_err(|_| wrong())?),
+            "--wait" => self.limits.wait = millis()?,
+            "--check" => self.limits.check = millis()?.max(1),
             "--only" => self.tools.only.extend(names()),
             "--deny" => self.tools.deny.extend(names()),
             "--config" => {

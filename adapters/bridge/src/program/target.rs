@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::client::ClientInfo;
 use mcp_sansio_smol::client::{
-    Child, ChildOptions, ClientOptions, Http, HttpOptions, Stderr, StreamTransport, Transport,
+    Child, ChildOptions, ClientOptions, Http, HttpClientConfig, HttpOptions, Stderr, StreamTransport, Transport,
 };
 
 use crate::Shared;
@@ -63,7 +63,8 @@ pub(crate) async fn open(
         let line = serial(&path, arguments.baud).map_err(|error| format!("{path}: {error}"))?;
         return Ok(over(line, info, &options));
     }
-    let http = HttpOptions::new().options(options);
+    let silence = arguments.limits.check.saturating_mul(2);
+    let http = HttpOptions::new().options(options).config(HttpClientConfig::DEFAULT.silence(silence));
     let http = server.headers.iter().fold(http, |http, (name, value)| http.header(name, value));
     let http = Http::with(target, info, http).map_err(|error| error.to_string())?;
     Ok(with_login(http, shared, at, server)?.into())

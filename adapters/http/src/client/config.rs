@@ -48,6 +48,9 @@ mcp_sansio::options! {
         /// The longest time before a stream is resumed: each stream that brought no message doubles the time. Default: 48
         /// seconds, which is a minute with the [spread](mcp_sansio::time::jittered).
         retry_most: Millis = 48_000,
+        /// Time without a byte after which a stream for changes (GET, `subscriptions/listen`) is taken for dead and opened again.
+        /// Servers that keep their streams alive send a comment in less than a minute. Default: `Millis::MAX`, never.
+        silence: Millis = Millis::MAX,
         /// Number of failed tries in a row to resume a stream. Default: 5.
         tries: u8 = 5,
         /// Number of redirects that a message follows, on the same origin. Default: 3.

@@ -606,11 +606,19 @@ impl<'m> ExchangeSlot<'m> {
         // soon.
         let endless = part != Part::Error && matches!(self.task.purpose, Purpose::Request | Purpose::Listen);
         self.deadline = (!endless).then(|| origin.now.saturating_add(origin.config.reply_time));
+        self.watch(origin);
         if streams {
             (self.task.was_open, self.task.opened) = (true, Some(origin.now));
             if self.task.resume { self.decoder.restart() } else { self.decoder.reset() }
         }
         self.enter("the head has come", ExchangeState::Body { part });
+    }
+
+    /// Sets the time by which a stream for changes must say something.
+    fn watch(&mut self, origin: &OriginState<'_>) {
+        if origin.config.silence < Millis::MAX && self.task.is_for_changes() {
+            self.deadline = Some(origin.now.saturating_add(origin.config.silence));
+        }
     }
 
     /// Reads a part of the body. Returns `true` if that changed anything.
@@ -636,6 +644,7 @@ impl<'m> ExchangeSlot<'m> {
             ExchangeState::Body { part: Part::Stream, .. } => {
                 let n = self.decoder.read(bytes);
                 self.input.take(n);
+                self.watch(origin);
                 self.on_item(origin);
             }
             ExchangeState::Body { part: part @ (Part::Json | Part::Error), .. } => {
@@ -986,6 +995,9 @@ impl<'m> ExchangeSlot<'m> {
             ExchangeState::Drain => self.shut_down(origin),
             ExchangeState::Connecting { .. } | ExchangeState::Head => self.lose(FailureReason::TimedOut, origin),
             ExchangeState::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
+            ExchangeState::Body { part: Part::Stream, .. } if self.task.is_for_changes() => {
+                self.cut(FailureReason::Broken, origin);
+            }
             ExchangeState::Body { .. } if self.is(Purpose::SseStream) && origin.sse == Sse::Opening => {
                 self.give_way(FailureReason::TimedOut, origin);
             }

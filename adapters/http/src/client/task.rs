@@ -32,6 +32,8 @@ pub(crate) enum Topic {
     Initialized,
     /// `tools/list`; `true` for the first page.
     Tools(bool),
+    /// `subscriptions/listen`.
+    Listen,
     Other,
 }
 
@@ -98,6 +100,7 @@ impl Task {
                 topic: match request.method {
                     "initialize" => Topic::Initialize,
                     "tools/list" => Topic::Tools(!request.has_text("cursor")),
+                    "subscriptions/listen" => Topic::Listen,
                     _ => Topic::Other,
                 },
                 revision: Revision::from_date(request.version),
@@ -117,6 +120,11 @@ impl Task {
     /// Returns `true` if it is sent by POST.
     pub(crate) const fn posts(&self) -> bool {
         matches!(self.purpose, Purpose::Request | Purpose::OneWay) && !self.resume
+    }
+
+    /// Returns `true` if its stream is for changes, so that no deadline of a request ends it.
+    pub(crate) fn is_for_changes(&self) -> bool {
+        self.purpose == Purpose::Listen || self.topic == Topic::Listen
     }
 
     /// Returns `true` if it belongs to the legacy session.

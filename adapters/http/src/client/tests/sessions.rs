@@ -170,6 +170,34 @@ fn a_session_that_is_lost_while_nothing_is_under_way() {
     });
 }
 
+/// As after a sleep: nothing says that the connection is dead. Streams of calls may be silent.
+#[test]
+fn a_stream_for_changes_that_is_silent() {
+    let config = HttpClientConfig::DEFAULT.silence(60_000);
+    in_pieces("http://h/mcp", config, |bench| {
+        let get = open_session(bench, SESSION);
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.wait(59_999);
+        bench.reply(get, &chunk(":\n\n"));
+        bench.wait(59_999);
+        assert_eq!(bench.remote.listening(), ListenState::Open);
+        bench.wait(1);
+        assert_eq!((bench.remote.listening(), &bench.sent[get]), (ListenState::Opening, &None));
+        bench.wait(1_000);
+        bench.find("GET");
+    });
+    for (method, is_lost) in [("subscriptions/listen", true), ("tools/call", false)] {
+        in_pieces("http://h/mcp", config, |bench| {
+            bench.send(&modern(1, method, ""));
+            bench.reply(0, &stream(":\n\n"));
+            bench.wait(60_000);
+            let lost: &[&str] = if is_lost { &["1 Broken "] } else { &[] };
+            assert_eq!(bench.told(), lost, "{method}");
+        });
+    }
+}
+
 /// From 2025-06-18 on there are no batches: an array that a client cannot read is no answer, and its request must
 /// not wait for another.
 #[test]
