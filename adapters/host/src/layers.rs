@@ -57,6 +57,9 @@ type Passes = Result<Option<Receipt>, HandlerError>;
 /// The most requests that a layer remembers at once. Beyond it the oldest is forgotten: its client has gone without a word.
 const REMEMBERED: usize = 4_096;
 
+/// The most characters of a method or a name in a journal.
+const LONGEST: usize = 1_024;
+
 /// A request to a server or of a client, or one of the server to a client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
@@ -117,7 +120,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// ```
 ///
 /// `time` is that of the outcome on the server's clock, in milliseconds; `millis` the time since the request came. `who` is the
-/// principal, `name` the tool, prompt or URI, `trace` the `traceparent`; one that is absent is left out. `outcome` is `result`,
+/// principal, `name` the tool, prompt or URI, cut off after 1,024 characters, `trace` the `traceparent`; one that is absent is left out. `outcome` is `result`,
 /// `toolError` (a result with `isError`), `error` (with `code`), `cancelled`, `notified` (a notification of the client) or `sent` (one of
 /// the server). Arguments and results are not in it. A line
 /// that cannot be written is lost.
@@ -139,7 +142,9 @@ struct Entry {
 impl Entry {
     fn new(who: Option<&str>, method: &str, name: Option<String>, trace: TraceContext<'_>) -> Self {
         let trace = trace.traceparent().map(|parent| parent.to_string());
-        Entry { who: who.map(str::to_owned), method: method.to_owned(), name, trace }
+        // What a client sends may be as long as a message, and stays if its client is gone without a word.
+        let cut = |text: &str| text.chars().take(LONGEST).collect();
+        Entry { who: who.map(str::to_owned), method: cut(method), name: name.as_deref().map(cut), trace }
     }
 }
 

@@ -52,6 +52,18 @@ fn a_journal_has_a_line_for_each_outcome() {
     }
 }
 
+/// A client that goes away while it waits leaves its name there.
+#[test]
+fn a_journal_cuts_names_off() {
+    let journal = Journal::new(Vec::new());
+    let layers: [&dyn Layer<State>; 1] = [&journal];
+    let service = Service::new("test", "1").tools(&TOOLS).layers(&layers);
+    let mut talk = Conversation::new(&service, None);
+    talk.open(Revision::LATEST);
+    talk.call(&"é".repeat(2_000), &());
+    assert_eq!(lines(&journal).pop().unwrap()["name"].as_str().unwrap().chars().count(), 1_024);
+}
+
 #[test]
 fn a_journal_has_what_the_server_answers_and_sends() {
     let journal = Journal::new(Vec::new());
