@@ -60,11 +60,9 @@ pub mod endpoint;
 pub mod host;
 pub mod http1;
 mod names;
-mod param_headers;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod sse;
-mod token;
 
 /// The types that an application may want to log have `defmt::Format`. The compiler checks it.
 #[cfg(feature = "defmt")]

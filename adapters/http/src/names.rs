@@ -1,4 +1,16 @@
-//! The names of headers that a server reads.
+//! The names of headers: those that a server reads, and those that repeat parts of the body
+//! ([2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
+
+/// The member of a property's schema that names its header.
+pub(crate) const ANNOTATION: &str = "x-mcp-header";
+/// The prefix of such a header.
+pub(crate) const PARAM: &str = "Mcp-Param-";
+/// Largest depth to which schemas are read.
+pub(crate) const DEPTH: usize = 24;
+/// The prefix of a value in base64
+/// ([value encoding](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
+pub(crate) const OPEN: &str = "=?base64?";
+pub(crate) const CLOSE: &str = "?=";
 
 /// A header that the endpoint or the connection reads. The first [`READ`](Known::READ) are for the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +64,17 @@ impl Known {
         };
         same_name(name, spelled).then_some(known)
     }
+}
+
+/// Returns `true` for a byte that may be in the name of a header, or in any other token of HTTP
+/// ([RFC 9110, section 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
+#[must_use]
+pub const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
 }
 
 /// Returns `true` if two header names are equal except for case. It ignores bit 5, the difference between upper

@@ -27,16 +27,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
             &["log"],
         ],
     ),
-    (
-        "adapters/http/src",
-        &[
-            &["names", "param_headers", "seal", "sse", "token"],
-            &["endpoint"],
-            &["http1"],
-            &["client", "host"],
-            &["lib"],
-        ],
-    ),
+    ("adapters/http/src", &[&["names", "seal", "sse"], &["endpoint"], &["http1"], &["client", "host"], &["lib"]]),
 ];
 
 /// The path of a module from the crate's root.

@@ -14,7 +14,7 @@ use super::config::{HttpClientConfig, TransportKind};
 use super::event::FailureReason;
 use super::params::Tools;
 use super::url::{Astray, LONGEST, Url, UrlError, resolve};
-use crate::token::is_token;
+use crate::names::is_token;
 
 mcp_sansio::error_enum! {
     /// The reason why a header cannot be set.

@@ -10,8 +10,7 @@ use mcp_sansio::memory::records::{NoRoomError, Record, Records};
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::Sink;
 
-use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
-use crate::token::is_token;
+use crate::names::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM, is_token};
 
 mcp_sansio::error_enum! {
     /// The reason why a tool is excluded: its annotations are invalid.

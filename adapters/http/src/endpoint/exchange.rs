@@ -238,16 +238,17 @@ impl Endpoint<'_> {
         let client = self.requests.client_of(asker.scope, asker.modern, turn.principal);
         self.requests.allow_places(&self.streams, &self.config, client);
         let mut start = self.run(turn, asker, peer, message);
-        if start.slot.is_none() && start.takes_stream && self.requests.has_exchange(start.exchange_id) {
-            // For the answer that was put off.
-            start.slot = self.reserve_stream(asker, start.exchange_id);
-        }
-        self.settle(turn.app, client, start.exchange_id, start.slot.unwrap_or(u16::MAX));
         if start.step == Err(FullError::Now) {
             self.give_up_exchange(turn.app, start.exchange_id);
         }
+        start.waits = self.requests.has_exchange(start.exchange_id);
+        if start.waits && start.takes_stream && start.slot.is_none() {
+            // For the answer that was put off.
+            start.slot = self.reserve_stream(asker, start.exchange_id);
+        }
         // Without a stream there is no place for a later answer.
-        start.wanted_stream |= !start.takes_stream && self.requests.has_exchange(start.exchange_id);
+        start.wanted_stream |= start.waits && !start.takes_stream;
+        self.settle(turn.app, client, start.exchange_id, start.slot.unwrap_or(u16::MAX));
         let response = self.conclude(turn, asker, &start);
         // Each call may have made it possible for other handlers to continue.
         self.run_ready(turn.app);
@@ -290,6 +291,7 @@ impl Endpoint<'_> {
             takes_stream: accept.stream(),
             slot: exchange.stream.as_ref().map(StreamOut::slot),
             step,
+            waits: false,
             mode: exchange.mode,
             wanted_stream: exchange.wanted_stream,
             crowded: exchange.crowded,
@@ -302,7 +304,6 @@ impl Endpoint<'_> {
         asker: Asker,
         start: &ResponseStart,
     ) -> EndpointResponse<'static> {
-        let waits = self.requests.has_exchange(start.exchange_id);
         let response = match (start.mode, start.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
             // The error says that the answer does not fit a body. Soon there may be a stream for it.
@@ -314,10 +315,10 @@ impl Endpoint<'_> {
                 let status = if start.wanted_stream { 406 } else { status };
                 EndpointResponse::status(status).with(ResponseBody::Json)
             }
-            (_, Some(slot)) if waits => return self.streamed(asker, slot),
-            _ => start.nothing(waits, turn.body),
+            (_, Some(slot)) if start.waits => return self.streamed(asker, slot),
+            _ => start.nothing(turn.body),
         };
-        if waits {
+        if start.waits {
             // The client cannot receive the answer.
             self.give_up_exchange(turn.app, start.exchange_id);
         }
@@ -341,6 +342,8 @@ struct ResponseStart {
     /// The stream that was reserved for it.
     slot: Option<u16>,
     step: Result<Dispatched, FullError>,
+    /// An answer was put off.
+    waits: bool,
     mode: Mode,
     /// A message needed, or will need, a stream, and there was none.
     wanted_stream: bool,
@@ -349,12 +352,12 @@ struct ResponseStart {
 }
 
 impl ResponseStart {
-    /// Returns the response if neither a body nor a stream was begun; `waits` if an answer was put off.
-    fn nothing(&self, waits: bool, body: &mut dyn Out) -> EndpointResponse<'static> {
+    /// Returns the response if neither a body nor a stream was begun.
+    fn nothing(&self, body: &mut dyn Out) -> EndpointResponse<'static> {
         if self.step.is_err() {
             return refuse(body, 503, "Overloaded: try again");
         }
-        match (waits, self.wanted_stream) {
+        match (self.waits, self.wanted_stream) {
             (false, _) => EndpointResponse::status(202),
             // A handler put its answer off, and the client accepts no stream, or all are in use.
             (true, false) => refuse(body, 503, "Overloaded: too many streams"),

@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use mcp_sansio::FullError;
 
-use crate::token::is_token;
+use crate::names::is_token;
 
 /// Headers that an application adds to a response, at most `N` bytes with their names and two bytes more for each.
 #[derive(Clone, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use mcp_sansio::revision::{Era, Revision, Revisions};
 use mcp_sansio::server::{IncomingRequest, RpcError, TransportChecks};
 
 use super::head::{BadField, Field, RequestHead};
-use crate::names::Known;
-use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
+use crate::names::{ANNOTATION, CLOSE, DEPTH, Known, OPEN, PARAM};
 
 /// Compares headers with the body.
 #[derive(Clone, Copy, Debug)]

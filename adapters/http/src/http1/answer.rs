@@ -457,7 +457,7 @@ fn give_all(fields: HeaderFields<'_>, give: &mut dyn FnMut(&str, &str)) {
 }
 
 fn lay_field(name: &str, value: &str, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
-    if name.is_empty() || !name.bytes().all(crate::token::is_token) {
+    if name.is_empty() || !name.bytes().all(crate::names::is_token) {
         return true;
     }
     if !value.bytes().any(is_control) {

@@ -1,7 +1,7 @@
 //! Decodes chunked bodies in place.
 
 use super::status::Status;
-use crate::token::is_token;
+use crate::names::is_token;
 
 /// Decodes chunks: moves their data together, and checks and drops their framing. It reads each byte once, for
 /// any cut of the input.

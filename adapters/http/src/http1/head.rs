@@ -4,8 +4,8 @@ use super::limits::ConnectionLimits;
 use super::scan::{equal_or_below, find, outside};
 use super::status::Status;
 use crate::endpoint::{Accept, Field as EndpointField, Fields, RequestHead};
+use crate::names::is_token;
 use crate::names::{Known, same_name};
-use crate::token::is_token;
 
 /// The HTTP version of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use super::head::{self, Field, Framing, HeadFacts, HttpHead, KnownFields, Line, 
 use super::kept::Kept;
 use super::limits::ConnectionLimits;
 use super::status::Status;
-use crate::token::is_token;
+use crate::names::is_token;
 
 /// Collects bytes until a head and then its body are whole. Both stay in place until the request is dropped.
 /// Later bytes belong to the next request.

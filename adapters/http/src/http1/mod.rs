@@ -15,7 +15,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use crate::token::is_token;
+pub use crate::names::is_token;
 pub use answer::{HeaderFields, ResponseBuffer};
 pub use conn::{Connection, ConnectionStep, ExpireStatus, HttpRequest};
 pub use head::{HttpHead, HttpVersion};
