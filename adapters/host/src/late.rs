@@ -17,7 +17,7 @@ use mcp_sansio::sink::Out;
 #[cfg(feature = "http")]
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
-use crate::LogMessage;
+use crate::{LogMessage, lock};
 
 /// Number of notifications that [`channel`] holds.
 const CHANNEL: usize = 1024;
@@ -99,7 +99,7 @@ struct Queue<S: 'static> {
 
 impl<S> Shared<S> {
     fn lock(&self) -> MutexGuard<'_, Queue<S>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     fn send(&self, message: LateMessage<S>) -> Result<(), LateSendError> {

@@ -33,8 +33,8 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{self, PendingId, RequestError, ServerRequest, ServerRequestId, TransportError};
@@ -44,7 +44,7 @@ use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext
 use mcp_sansio::sink::{LineSink, MessageHead, Sink, whole};
 use mcp_sansio::trace_context::TraceContext;
 
-use crate::LateSender;
+use crate::{LateSender, lock};
 
 #[cfg(feature = "tracing")]
 mod spans;
@@ -106,11 +106,6 @@ impl<T> Open<T> {
     fn remove(&self, key: impl Into<Key>) -> Option<(Millis, T)> {
         lock(&self.0).remove(&key.into())
     }
-}
-
-// Nothing is half changed if a thread panics.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A journal: a line of JSON for each request, when it is answered, and for each notification in both directions.

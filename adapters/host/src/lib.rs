@@ -63,6 +63,8 @@ pub mod testing;
 mod transport_state;
 mod work;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use mcp_sansio;
 
 #[cfg(all(feature = "tls", unix))]
@@ -94,3 +96,8 @@ pub use {
     outcomes::{FollowerInput, OutcomeHandler, Outcomes, take_follower_input},
     tasks::{FollowedTasks, may_pass, take_task_outcome},
 };
+
+/// Locks what is not half changed if a thread panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

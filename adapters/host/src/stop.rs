@@ -1,7 +1,9 @@
 //! The end of a server, asked for from any task or thread.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
+
+use crate::lock;
 
 /// Ends a server in order, from any task or thread: it takes no further requests, ends listens and event streams, and
 /// requests in flight may finish in the time of its `grace`; those that are left then get an error. A second
@@ -25,7 +27,7 @@ impl Stopper {
     /// Stops the server. Does nothing if it has ended already.
     pub fn stop(&self) {
         let waker = {
-            let mut stops = self.lock();
+            let mut stops = lock(&self.0);
             stops.count = stops.count.saturating_add(1);
             stops.server.take()
         };
@@ -34,16 +36,12 @@ impl Stopper {
 
     /// Returns how often [`stop`](Stopper::stop) was called. The next call wakes the task.
     pub fn count(&self, cx: &Context<'_>) -> u32 {
-        let mut stops = self.lock();
+        let mut stops = lock(&self.0);
         match &mut stops.server {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
         stops.count
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Stops> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

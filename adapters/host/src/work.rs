@@ -6,7 +6,7 @@ use std::fmt::{self, Display};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -15,7 +15,7 @@ use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, RequestContext};
 
 use crate::late::Unpark;
-use crate::{LateSender, LogMessage};
+use crate::{LateSender, LogMessage, lock};
 
 const BUSY: &str = "The server works on too many calls; try again later";
 const NOT_STARTED: &str = "The server could not begin to work on the call; try again later";
@@ -342,7 +342,7 @@ struct Table {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 
     fn keep(&self, token: RequestToken, result: Box<dyn Any + Send>) {
@@ -432,13 +432,13 @@ impl Flag {
 
     fn set(&self) {
         self.set.store(true, Ordering::SeqCst);
-        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = lock(&self.waker).take();
         waker.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether it is set; else it wakes the task when it is.
     fn poll(&self, cx: &Context<'_>) -> bool {
-        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
+        *lock(&self.waker) = Some(cx.waker().clone());
         self.is_set()
     }
 }

@@ -459,17 +459,14 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Returns the engine and its sink, for everything else. Call [`run`](Client::run) or a method that waits
     /// afterwards.
     pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
-        let now = self.now();
-        let handle = self.transport.state_mut().handle();
-        // Deadlines of requests count from now.
-        handle.client.set_now(now);
-        handle
+        self.handler_and_handle().1
     }
 
     /// Returns the handler and the handle: for a handler that answers requests of the server later.
     pub fn handler_and_handle(&mut self) -> (&mut H, ClientHandle<'_, 'm>) {
         let now = self.now();
         let handle = self.transport.state_mut().handle();
+        // Deadlines of requests count from now.
         handle.client.set_now(now);
         (&mut self.handler, handle)
     }

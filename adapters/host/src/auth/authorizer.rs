@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use mcp_sansio_auth::challenge::challenges;
@@ -21,7 +21,7 @@ use super::loopback::{Loopback, Page};
 use super::{NoTokens, TokenStore};
 use crate::http::client::fetch::Allows;
 use crate::http::{AuthorizationFlow, HttpOrigin};
-use crate::{ClientError, FetchFailed, FetchedResponse, Fetcher};
+use crate::{ClientError, FetchFailed, FetchedResponse, Fetcher, lock};
 
 /// Options of authorization: who the client is, how a person visits a URL, where tokens stay.
 ///
@@ -227,10 +227,6 @@ impl State {
         }
         act(&mut self.authorization, &mut environment)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Authorizer {
