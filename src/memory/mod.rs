@@ -1,7 +1,6 @@
 //! Memory that the caller lends, or that grows up to a limit with an allocator: [bytes](Store), [slots](Slots),
 //! [short texts](FixedText), and [records] of different sizes in one block of bytes.
 
-mod block;
 mod fixed_text;
 pub mod records;
 mod slots;

@@ -1,8 +1,6 @@
 //! A table of slots of one size.
 
-use super::block::Block;
-#[cfg(feature = "alloc")]
-use super::block::Grown;
+use super::store::Block;
 
 /// Slots for requests, sessions or streams. The caller lends them, or they grow up to a limit with an
 /// allocator.
@@ -78,7 +76,7 @@ impl<'m, T> Slots<'m, T> {
                 None
             }
             #[cfg(feature = "alloc")]
-            Block::Grown(Grown { places: slots, limit }) => (slots.len() < *limit).then(|| {
+            Block::Grown { places: slots, limit } => (slots.len() < *limit).then(|| {
                 if slots.len() == slots.capacity() {
                     // Twice as many, as a vector does, but not beyond the limit.
                     slots.reserve_exact(slots.len().max(4).min(*limit - slots.len()));
@@ -129,7 +127,7 @@ mod tests {
                 assert_eq!(table.push(at), Some(at));
             }
             assert_eq!((table.push(0), table.len()), (None, limit));
-            let Block::Grown(Grown { places: slots, .. }) = &table.block else { panic!("it does not grow") };
+            let Block::Grown { places: slots, .. } = &table.block else { panic!("it does not grow") };
             assert_eq!(slots.capacity(), limit);
         }
     }

@@ -1,9 +1,5 @@
 //! Memory that the caller lends, or that grows up to a limit with an allocator.
 
-use super::block::Block;
-#[cfg(feature = "alloc")]
-use super::block::Grown;
-
 /// Bytes for an input buffer, pending requests, subscriptions or scratch.
 ///
 /// ```
@@ -63,7 +59,7 @@ impl<'m> Store<'m> {
         match &mut self.0 {
             Block::Lent(bytes) => bytes.len() >= size,
             #[cfg(feature = "alloc")]
-            Block::Grown(Grown { places: bytes, limit }) => {
+            Block::Grown { places: bytes, limit } => {
                 if size > *limit {
                     return false;
                 }
@@ -83,7 +79,7 @@ impl<'m> Store<'m> {
         match &mut self.0 {
             Block::Lent(_) => {}
             #[cfg(feature = "alloc")]
-            Block::Grown(Grown { places: bytes, .. }) => {
+            Block::Grown { places: bytes, .. } => {
                 bytes.truncate(size);
                 bytes.shrink_to_fit();
             }
@@ -103,6 +99,54 @@ impl<'m, const N: usize> From<&'m mut [u8; N]> for Store<'m> {
     }
 }
 
+/// The memory of a [`Store`] or of [`Slots`](super::Slots).
+#[derive(Debug)]
+pub(super) enum Block<'m, T> {
+    Lent(&'m mut [T]),
+    /// Memory of the allocator, at most `limit` places.
+    #[cfg(feature = "alloc")]
+    Grown {
+        places: alloc::vec::Vec<T>,
+        limit: usize,
+    },
+}
+
+impl<T> Block<'_, T> {
+    #[cfg(feature = "alloc")]
+    pub(super) const fn growing(limit: usize) -> Self {
+        Block::Grown { places: alloc::vec::Vec::new(), limit }
+    }
+
+    /// Returns the memory that exists now.
+    #[inline]
+    pub(super) fn get(&self) -> &[T] {
+        match self {
+            Block::Lent(places) => places,
+            #[cfg(feature = "alloc")]
+            Block::Grown { places, .. } => places,
+        }
+    }
+
+    /// Returns the memory that exists now, to change it.
+    #[inline]
+    pub(super) fn get_mut(&mut self) -> &mut [T] {
+        match self {
+            Block::Lent(places) => places,
+            #[cfg(feature = "alloc")]
+            Block::Grown { places, .. } => places,
+        }
+    }
+
+    /// Returns the largest number of places that can exist.
+    pub(super) fn limit(&self) -> usize {
+        match self {
+            Block::Lent(places) => places.len(),
+            #[cfg(feature = "alloc")]
+            Block::Grown { limit, .. } => *limit,
+        }
+    }
+}
+
 #[cfg(all(test, feature = "alloc"))]
 mod tests {
     use super::*;
@@ -116,7 +160,7 @@ mod tests {
         assert!(store.reach(len + 1) && store.bytes().len() > len);
         assert!(!store.reach(10_001) && store.reach(10_000) && store.bytes().len() == 10_000);
         store.shrink(50);
-        let Block::Grown(Grown { places: bytes, limit }) = &store.0 else { panic!("it does not grow") };
+        let Block::Grown { places: bytes, limit } = &store.0 else { panic!("it does not grow") };
         assert_eq!((bytes.len(), bytes.capacity(), *limit), (50, 50, 10_000));
     }
 }

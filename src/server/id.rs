@@ -26,9 +26,7 @@ impl RequestToken {
     pub(crate) const fn slot(self) -> u16 {
         (self.0.get() >> u32::BITS) as u16
     }
-}
 
-impl RequestToken {
     /// Returns the token as a number, to be kept as bytes. It means nothing to another run of the program.
     #[must_use]
     pub const fn to_bits(self) -> u64 {

@@ -235,20 +235,14 @@ impl RequestSlot {
         }
     }
 
-    /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
-    #[inline]
-    fn change(&mut self, cause: &str, state: RequestState) {
-        self.state.enter(cause, state);
-    }
-
     /// Notes that its handler has asked `count` questions, whose ids begin at `first`. Without any it can run again.
     #[cfg(feature = "ask")]
     pub(crate) fn ask(&mut self, first: u64, count: usize, deadline: Option<Millis>) {
         let number = self.round().map_or(0, |round| round.number) + 1;
         let round = Round { number, first, asked: (1u16 << count).wrapping_sub(1) as u8, deadline, ..Round::NONE };
         match count {
-            0 => self.change("ask nothing", RequestState::Ready(round)),
-            _ => self.change("ask", RequestState::Asking(round)),
+            0 => self.state.enter("ask nothing", RequestState::Ready(round)),
+            _ => self.state.enter("ask", RequestState::Asking(round)),
         }
     }
 
@@ -257,7 +251,7 @@ impl RequestSlot {
     pub(crate) fn suspend(&mut self) {
         let round = *self.round().unwrap_or(&Round::NONE);
         let round = Round { answered: round.asked, suspended: true, deadline: None, ..round };
-        self.change("suspend", RequestState::Suspended(round));
+        self.state.enter("suspend", RequestState::Suspended(round));
     }
 
     /// Wakes it. Returns `false` if it is not suspended.
@@ -269,7 +263,7 @@ impl RequestSlot {
             // Their questions have ended already: they run anyway.
             #[cfg(feature = "extensions")]
             RequestState::Ready(_) if self.method == Method::Other => {}
-            RequestState::Suspended(round) => self.change("wake", RequestState::Ready(round)),
+            RequestState::Suspended(round) => self.state.enter("wake", RequestState::Ready(round)),
             RequestState::Ready(round) => return round.suspended,
             _ => return false,
         }
@@ -281,8 +275,8 @@ impl RequestSlot {
         let RequestState::Asking(mut round) = self.state else { return };
         round.answered |= 1 << question;
         match round.open() {
-            0 => self.change("last answer", RequestState::Ready(round)),
-            _ => self.change("answer", RequestState::Asking(round)),
+            0 => self.state.enter("last answer", RequestState::Ready(round)),
+            _ => self.state.enter("answer", RequestState::Asking(round)),
         }
     }
 
@@ -290,7 +284,7 @@ impl RequestSlot {
     pub(crate) fn end_questions(&mut self, why: Ended) {
         let (RequestState::Asking(mut round) | RequestState::Ready(mut round)) = self.state else { return };
         round.ended = round.ended.or(Some(why));
-        self.change("end questions", RequestState::Ready(round));
+        self.state.enter("end questions", RequestState::Ready(round));
     }
 
     /// Forgets the open questions: the client knows that they need no answer.
@@ -303,19 +297,19 @@ impl RequestSlot {
     /// Notes that its handler runs again.
     pub(crate) fn resume(&mut self) {
         if let RequestState::Ready(round) = self.state {
-            self.change("resume", RequestState::Resumed(round));
+            self.state.enter("resume", RequestState::Resumed(round));
         }
     }
 
     /// Notes that the sink had no room for the questions of its handler, which must run once more.
     pub(crate) fn wait_for_room(&mut self) {
         if let RequestState::Resumed(round) = self.state {
-            self.change("wait for room", RequestState::Ready(round));
+            self.state.enter("wait for room", RequestState::Ready(round));
         }
     }
 
     fn free(&mut self) {
-        self.change("close", RequestState::Free);
+        self.state.enter("close", RequestState::Free);
         self.token = None;
     }
 
@@ -488,7 +482,7 @@ impl Server<'_> {
         (slot.released, slot.progress) = (false, 0);
         (slot.method, slot.revision, slot.client, slot.level) =
             (request.method, terms.revision, terms.client, terms.level);
-        slot.change("admit", RequestState::Open);
+        slot.state.enter("admit", RequestState::Open);
         slot.token = Some(self.tokens.take(number));
         self.live += 1;
         slot.token
@@ -585,7 +579,7 @@ impl Server<'_> {
     fn leave_questions(&mut self, token: RequestToken, cause: &str, state: RequestState) {
         let Some(slot) = self.slot_mut(token) else { return };
         let has_records = slot.round().is_some();
-        slot.change(cause, state);
+        slot.state.enter(cause, state);
         if has_records {
             self.forget_asks(token);
         }
@@ -653,14 +647,14 @@ mod tests {
 
     fn apply(slot: &mut RequestSlot, event: &str) {
         match event {
-            "admit" => slot.change("admit", RequestState::Open),
+            "admit" => slot.state.enter("admit", RequestState::Open),
             "ask" => slot.ask(1, 2, None),
             "ask nothing" => slot.ask(1, 0, None),
             "suspend" => slot.suspend(),
-            "put off" => slot.change("put off", RequestState::Open),
-            "stream" => {
-                slot.change("stream", RequestState::Streaming(StreamedReply::of(StreamBody::List(ListPage::from(0)))))
-            }
+            "put off" => slot.state.enter("put off", RequestState::Open),
+            "stream" => slot
+                .state
+                .enter("stream", RequestState::Streaming(StreamedReply::of(StreamBody::List(ListPage::from(0))))),
             "answer" => slot.answer(0),
             "last answer" => (slot.answer(0), slot.answer(1)).0,
             "end questions" => slot.end_questions(Ended::Closed),

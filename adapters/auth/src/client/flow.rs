@@ -196,7 +196,7 @@ impl Authorization {
         self.generation = self.generation.wrapping_add(1).max(1);
         // It may be old. If the server refuses it, it is refreshed.
         self.origin = Origin::Trusted;
-        self.change("token, or the early refresh failed", State::Done);
+        self.state.enter("token, or the early refresh failed", State::Done);
         true
     }
 
@@ -356,12 +356,12 @@ impl Authorization {
             State::Idle => Step::Idle,
             State::Visiting => Step::Visit { url: &self.flow.visit },
             State::Done => {
-                self.change("seen", State::Idle);
+                self.state.enter("seen", State::Idle);
                 self.flow = Flow::default();
                 Step::Retry
             }
             State::Refused => {
-                self.change("seen", State::Idle);
+                self.state.enter("seen", State::Idle);
                 self.flow = Flow::default();
                 Step::Refused(self.error.take().unwrap_or(AuthorizationError::Cancelled))
             }
@@ -380,7 +380,7 @@ impl Authorization {
             State::Registering => self.registered(response, env),
             State::Exchanging => self.exchanged(response, env),
             State::Revoking if response.status == 200 => {
-                self.change("revoked", State::Done);
+                self.state.enter("revoked", State::Done);
                 Ok(())
             }
             State::Revoking => Err(refusal(Document::Revocation, response)),
@@ -405,7 +405,7 @@ impl Authorization {
                 self.place_failed(error, env)
             }
             State::Refreshing if self.flow.is_early => {
-                self.change("token, or the early refresh failed", State::Done);
+                self.state.enter("token, or the early refresh failed", State::Done);
                 Ok(())
             }
             _ => Err(error),
@@ -434,12 +434,8 @@ impl Authorization {
         if let Err(error) = next {
             self.fetch = None;
             self.error = Some(error);
-            self.change("error, or cancelled", State::Refused);
+            self.state.enter("error, or cancelled", State::Refused);
         }
-    }
-
-    fn change(&mut self, cause: &str, state: State) {
-        self.state.enter(cause, state);
     }
 
     /// Returns the document that the current state waits for.
@@ -476,7 +472,7 @@ impl Authorization {
         let url = Url::parse(&server).map_err(|_| AuthorizationError::OtherOrigin)?;
         self.flow.places = resource_places(challenge, &url);
         self.flow.is_absent = true;
-        self.change(cause, State::ResourceMetadata);
+        self.state.enter(cause, State::ResourceMetadata);
         self.next_place(env)
     }
 
@@ -509,7 +505,7 @@ impl Authorization {
             return match target.filter(|_| self.flow.redirects < self.config.limits.redirects) {
                 Some(target) => {
                     self.flow.redirects += 1;
-                    self.change("redirect, or the next place", self.state);
+                    self.state.enter("redirect, or the next place", self.state);
                     self.get(target)
                 }
                 None => {
@@ -556,7 +552,7 @@ impl Authorization {
             self.flow.failure = Some(error);
         }
         if !self.flow.places.is_empty() {
-            self.change("redirect, or the next place", self.state);
+            self.state.enter("redirect, or the next place", self.state);
         }
         self.next_place(env)
     }
@@ -582,7 +578,7 @@ impl Authorization {
         let issuer = self.flow.issuer.clone();
         let issuer = Url::parse(&issuer).map_err(|_| AuthorizationError::OtherOrigin)?;
         self.flow.places = alloc::vec![inserted(&issuer, "oauth-authorization-server")];
-        self.change("metadata, or none (2025-03-26)", State::ServerMetadata);
+        self.state.enter("metadata, or none (2025-03-26)", State::ServerMetadata);
         self.next_place(env)
     }
 
@@ -612,7 +608,7 @@ impl Authorization {
         self.flow.scopes_supported = metadata.scopes;
         self.flow.demands_dpop |= metadata.demands_dpop;
         self.flow.is_absent = true;
-        self.change("metadata, or none (2025-03-26)", State::ServerMetadata);
+        self.state.enter("metadata, or none (2025-03-26)", State::ServerMetadata);
         self.next_place(env)
     }
 
@@ -746,7 +742,7 @@ impl Authorization {
         self.flow.omits_scope = scope.is_empty();
         let body = registration::request(&self.config, method, &scope, self.flow.has_other_type);
         self.flow.is_registered = true;
-        self.change(cause, State::Registering);
+        self.state.enter(cause, State::Registering);
         self.send(requests::registration(endpoint, body))
     }
 
@@ -832,7 +828,7 @@ impl Authorization {
         self.flow.visit = requests::authorization(&self.flow, &self.config.redirect_uri, &verifier, &jkt);
         self.flow.verifier = Some(verifier);
         self.flow.begun = env.now;
-        self.change(cause, State::Visiting);
+        self.state.enter(cause, State::Visiting);
         Ok(())
     }
 
@@ -899,7 +895,7 @@ impl Authorization {
         let member = "token_endpoint";
         acceptable(endpoint, endpoint).map_err(|reason| AuthorizationError::Url { member, reason })?;
         let request = requests::exchange(&self.flow, provider, env)?;
-        self.change("enterprise-managed", State::Exchanging);
+        self.state.enter("enterprise-managed", State::Exchanging);
         self.send(request)
     }
 
@@ -929,7 +925,7 @@ impl Authorization {
         let nonce = self.issuer_nonce.as_ref().filter(|(origin, _)| *origin == endpoint);
         let proof = self.proof_key(env).map(|key| (key, nonce.map(|(_, nonce)| nonce.as_str())));
         let request = requests::token(&self.flow, proof, env)?;
-        self.change(cause, state);
+        self.state.enter(cause, state);
         self.send(request)
     }
 
@@ -986,7 +982,7 @@ impl Authorization {
             Err(error) => return Outcome::Refused(error),
         };
         self.flow = Flow::default();
-        self.change("logout", State::Revoking);
+        self.state.enter("logout", State::Revoking);
         let next = self.send(request);
         self.end_if_wrong(next);
         Outcome::Wait
@@ -1050,7 +1046,7 @@ impl Authorization {
         }
         if self.flow.is_early {
             // The token may still be good; if it is not, the server says what it wants.
-            self.change("token, or the early refresh failed", State::Done);
+            self.state.enter("token, or the early refresh failed", State::Done);
             return Ok(());
         }
         if !is_final {
@@ -1110,7 +1106,7 @@ impl Authorization {
         self.generation = self.generation.wrapping_add(1).max(1);
         self.origin = if is_refresh { Origin::Refreshed } else { Origin::New };
         self.is_used = false;
-        self.change(if is_refresh { "token, or the early refresh failed" } else { "token" }, State::Done);
+        self.state.enter(if is_refresh { "token, or the early refresh failed" } else { "token" }, State::Done);
         Ok(())
     }
 }

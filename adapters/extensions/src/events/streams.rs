@@ -74,10 +74,6 @@ impl StreamSlot {
         StreamSlot { token: token.to_bits(), event, cursor, not_before, ..StreamSlot::FREE }
     }
 
-    fn change(&mut self, cause: &str, to: StreamState) {
-        self.state.enter(cause, to);
-    }
-
     fn has(&self, token: RequestToken) -> bool {
         !self.is_free() && self.token == token.to_bits()
     }
@@ -112,7 +108,7 @@ impl Streams<'_> {
     ) -> Result<(), RpcError<'static>> {
         let at = self.add(stream, subscription)?;
         if let Some(slot) = self.slots.get_mut(at) {
-            slot.change("open", StreamState::Due);
+            slot.state.enter("open", StreamState::Due);
         }
         Ok(())
     }
@@ -121,7 +117,7 @@ impl Streams<'_> {
     pub(crate) fn emitted(&mut self, event: Option<u32>) {
         let concerned = |slot: &&mut StreamSlot| !slot.is_free() && event.is_none_or(|event| slot.event == event);
         for slot in self.slots.iter_mut().filter(concerned) {
-            slot.change("emit", StreamState::Due);
+            slot.state.enter("emit", StreamState::Due);
         }
     }
 
@@ -131,13 +127,13 @@ impl Streams<'_> {
         };
         match self.slots.iter_mut().find(is_due) {
             Some(slot) => {
-                slot.change("next", StreamState::Given);
+                slot.state.enter("next", StreamState::Given);
                 Some(RequestToken::from_bits(slot.token))
             }
             None => {
                 // What the loop could not deliver is due again in the next turn.
                 let given = self.slots.iter_mut().filter(|slot| slot.state == StreamState::Given);
-                given.for_each(|slot| slot.change("again", StreamState::Due));
+                given.for_each(|slot| slot.state.enter("again", StreamState::Due));
                 None
             }
         }
@@ -150,7 +146,7 @@ impl Streams<'_> {
             *slot = StreamSlot { state, ..*stream };
             match state {
                 StreamState::Given if has_more => {}
-                _ => slot.change("deliver", if has_more { StreamState::Due } else { StreamState::Quiet }),
+                _ => slot.state.enter("deliver", if has_more { StreamState::Due } else { StreamState::Quiet }),
             }
         }
     }
@@ -158,7 +154,7 @@ impl Streams<'_> {
     /// Frees the place of a stream. Returns its number and its event type.
     pub(crate) fn close(&mut self, token: RequestToken) -> Option<(usize, u32)> {
         let (number, slot) = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.has(token))?;
-        slot.change("end", StreamState::Free);
+        slot.state.enter("end", StreamState::Free);
         Some((number, slot.event))
     }
 

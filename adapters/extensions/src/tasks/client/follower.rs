@@ -476,7 +476,7 @@ impl TaskFollower {
     /// Asks the server to cancel the task, then polls for its end. The work may end in another way before.
     pub fn cancel(&mut self) {
         if self.state == FollowState::Following {
-            self.change("cancel", FollowState::Cancelling);
+            self.state.enter("cancel", FollowState::Cancelling);
             self.questions.clear();
             (self.due, self.is_new, self.failures) = (0, false, 0);
             (self.sent, self.wants_result) = (None, false);
@@ -488,7 +488,7 @@ impl TaskFollower {
     /// Notes that the server has taken the cancellation.
     fn taken(&mut self) {
         if self.state == FollowState::Cancelling {
-            self.change("taken", FollowState::Confirming);
+            self.state.enter("taken", FollowState::Confirming);
             (self.due, self.failures) = (self.now, 0);
         }
     }
@@ -584,16 +584,11 @@ impl TaskFollower {
 
     fn finish(&mut self, end: TaskEnd) {
         if self.state != FollowState::Ended {
-            self.change("end", FollowState::Ended);
+            self.state.enter("end", FollowState::Ended);
             // Answers may be on their way.
             self.questions.retain(|question| question.is_sent && self.sent == Some(Sent::Update));
             self.events.push_back(TaskEvent::Ended(end));
         }
-    }
-
-    /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
-    fn change(&mut self, cause: &str, state: FollowState) {
-        self.state.enter(cause, state);
     }
 }
 
