@@ -381,72 +381,47 @@ impl<'t, S> Service<'t, S> {
     pub const fn about(&self) -> &ServerInfo<'t> {
         &self.about
     }
+}
 
+/// Makes setters that are those of [`ServerInfo`].
+macro_rules! describes {
+    ($($(#[$doc:meta])* $setter:ident($($value:ident: $type:ty)?);)*) => {
+        impl<'t, S> Service<'t, S> { $(
+            $(#[$doc])*
+            pub const fn $setter(mut self, $($value: $type)?) -> Self {
+                self.about = self.about.$setter($($value)?);
+                self
+            }
+        )* }
+    };
+}
+describes! {
     /// Sets `title`, a name for people; written from 2025-06-18 on.
-    pub const fn title(mut self, title: &'t str) -> Self {
-        self.about = self.about.title(title);
-        self
-    }
-
+    title(title: &'t str);
     /// Sets `description`, in one sentence; written from 2025-11-25 on.
-    pub const fn description(mut self, description: &'t str) -> Self {
-        self.about = self.about.description(description);
-        self
-    }
-
+    description(description: &'t str);
     /// Sets `websiteUrl`; written from 2025-11-25 on.
     #[doc(alias = "websiteUrl")]
-    pub const fn website(mut self, url: &'t str) -> Self {
-        self.about = self.about.website(url);
-        self
-    }
-
+    website(url: &'t str);
     /// Sets `icons`; written from 2025-11-25 on.
-    pub const fn icons(mut self, icons: &'t [Icon<'t>]) -> Self {
-        self.about = self.about.icons(icons);
-        self
-    }
-
+    icons(icons: &'t [Icon<'t>]);
     /// Sets `instructions`: how a model should use the server.
-    pub const fn instructions(mut self, text: &'t str) -> Self {
-        self.about = self.about.instructions(text);
-        self
-    }
-
+    instructions(text: &'t str);
     /// Sets `capabilities.experimental`, a JSON object.
-    pub const fn experimental(mut self, object: Raw<'t>) -> Self {
-        self.about = self.about.experimental(object);
-        self
-    }
-
+    experimental(object: Raw<'t>);
     /// Sets `capabilities.extensions`, a JSON object (from 2025-11-25 on). The feature `extensions` has tables of extensions, which
     /// declare themselves (from 2026-07-28 on).
-    pub const fn extensions(mut self, object: Raw<'t>) -> Self {
-        self.about = self.about.extensions(object);
-        self
-    }
-
+    extensions(object: Raw<'t>);
     /// Sets `ttlMs` and `cacheScope` of lists, resources and the description of the server
     /// ([caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching), 2026-07-28). Default:
     /// [`Caching::NONE`].
     #[doc(alias = "ttlMs")]
-    pub const fn caching(mut self, caching: Caching) -> Self {
-        self.about = self.about.caching(caching);
-        self
-    }
-
+    caching(caching: Caching);
     /// Sets the protocol revisions that are served. Default: all.
-    pub const fn revisions(mut self, revisions: Revisions) -> Self {
-        self.about = self.about.revisions(revisions);
-        self
-    }
-
+    revisions(revisions: Revisions);
     /// Leaves `io.modelcontextprotocol/serverInfo` out of the results of 2026-07-28. The specification says that it SHOULD be
     /// there.
-    pub const fn without_server_info(mut self) -> Self {
-        self.about = self.about.without_server_info();
-        self
-    }
+    without_server_info();
 }
 
 /// Returns the route that was set before, which may be one of [`Dynamic`], or this one.
