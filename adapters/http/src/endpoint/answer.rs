@@ -7,6 +7,7 @@ use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondErro
 use mcp_sansio::service::{HandlerResult, LateRequest, MessageSource};
 use mcp_sansio::sink::Out;
 
+use super::events::StreamOut;
 use super::ids::StreamId;
 use super::share::RequestOwner;
 use super::{App, Endpoint};
@@ -126,17 +127,18 @@ impl<'m> Endpoint<'m> {
         token: RequestToken,
         act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut dyn Out) -> T,
     ) -> Option<T> {
-        self.on_stream(self.stream_of(token)?, act)
+        let id = self.stream_of(token)?;
+        // The request has its place already.
+        self.requests.server.set_most_in_flight(usize::MAX);
+        self.on_stream(id, |server, principal, out| act(server, principal, out))
     }
 
     /// Calls a function with a stream, and with the server as that of its client. Returns `None` if it is gone.
     pub(crate) fn on_stream<T>(
         &mut self,
         id: StreamId,
-        act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut dyn Out) -> T,
+        act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut StreamOut<'_, 'm>) -> T,
     ) -> Option<T> {
-        // A request that is answered has its place already.
-        self.requests.server.set_most_in_flight(usize::MAX);
         let &stream = self.streams.at(id.slot)?;
         let (session, principal) = match stream.session() {
             Some(slot) => (Some(self.sessions.get(slot)?), self.sessions.principal(slot)),

@@ -289,23 +289,19 @@ impl Endpoint<'_> {
 
     /// Handles a message of a session of 2024-11-05. Returns `false` if its stream has no room for the answers.
     fn old_message<S>(&mut self, turn: &mut Turn<'_, '_, S>, slot: u16) -> bool {
-        let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
+        let Some(&Session { scope, stream: Some(id), .. }) = self.sessions.get(slot) else { return false };
         let client = self.requests.client_of(scope, false, turn.principal);
         self.requests.allow_places(&self.streams, &self.config, client);
-        let Some(session) = self.sessions.get_mut(slot) else { return false };
-        let Some(id) = session.stream else { return false };
         let unread = self.streams.log.unread;
         let Some(&Stream { exchange_id, .. }) = self.streams.at(id.slot).filter(|stream| stream.unread() < unread)
         else {
             return false;
         };
-        let mut out = self.streams.out(id.slot, self.requests.server.streaming(exchange_id).is_some());
-        let before = out.unsent();
         let App { service, state, .. } = &mut *turn.app;
-        let source = MessageSource::LINE.principal(turn.principal);
-        let step = self.requests.server.with_peer(&mut session.peer, scope, |server| {
+        let step = self.on_stream(id, |server, principal, out| {
+            let (source, before) = (MessageSource::LINE.principal(principal), out.unsent());
             server.set_transport_id(exchange_id);
-            let step = service.dispatch_from(&source, state, turn.content, server, &mut out);
+            let step = service.dispatch_from(&source, state, turn.content, server, out);
             if let (Err(FullError::Now), Some(before)) = (step, before) {
                 // The client does not send the message again.
                 server.drop_batch();
@@ -313,11 +309,9 @@ impl Endpoint<'_> {
             }
             step
         });
-        drop(out);
-        self.streams.stir(id.slot);
         self.settle(turn.app, client, exchange_id, id.slot);
         self.run_ready(turn.app);
-        step.is_ok()
+        step.is_some_and(|step| step.is_ok())
     }
 
     /// Returns the stream that must be read before a request is handled: that of its session of HTTP with SSE, if it has a reply

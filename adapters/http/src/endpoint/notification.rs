@@ -6,7 +6,7 @@ use mcp_sansio::sink::Out;
 use super::Endpoint;
 use super::session::Sessions;
 use super::share::Requests;
-use super::stream::{Purpose, Streams};
+use super::stream::{Purpose, Stream, Streams};
 
 impl<'m> Endpoint<'m> {
     /// Sends a change, once, to each session and each listen that wants it, in a [fleet](Endpoint::fleet) to those of all processes
@@ -76,19 +76,17 @@ impl<'m> Endpoint<'m> {
     ) -> NotifyStatus {
         let mut sent = NotifyStatus::NotAsked;
         for slot in 0..self.streams.slots().len() as u16 {
-            let Some(stream) = self.streams.at(slot) else { continue };
-            let exchange_id = stream.exchange_id;
-            let session = stream.session().filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
-            let Some(session) = session.and_then(|slot| self.sessions.get_mut(slot)) else { continue };
-            let mut out = self.streams.out(slot, self.requests.server.streaming(exchange_id).is_some());
+            let of_session = |stream: &&Stream| {
+                matches!(stream.purpose, Purpose::Session | Purpose::Old) && stream.session().is_some()
+            };
+            if self.streams.at(slot).filter(of_session).is_none() {
+                continue;
+            }
             // A client that does not read misses the message.
-            let logged =
-                self.requests.server.with_peer(&mut session.peer, session.scope, |server| log(server, &mut out));
-            if logged == NotifyStatus::Sent {
+            let logged = self.on_stream(self.streams.id(slot), |server, _, out| log(server, out));
+            if logged == Some(NotifyStatus::Sent) {
                 sent = NotifyStatus::Sent;
             }
-            drop(out);
-            self.streams.stir(slot);
         }
         sent
     }
