@@ -6,7 +6,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 "$here/install.sh"
-(cd "$root" && cargo build --quiet --example callers)
+(cd "$root" && cargo build --quiet --workspace --example callers)
 log="$(mktemp)" journal="$(mktemp)"
 "$CARGO_TARGET_DIR/debug/examples/callers" 0 > "$log" 2> "$journal" &
 server=$!

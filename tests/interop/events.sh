@@ -7,8 +7,8 @@ root="$(cd "$here/../.." && pwd)"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 "$here/install.sh"
 if [ -z "${EVENTS:-}" ]; then
-    (cd "$root" && cargo build --quiet --release -p mcp-sansio-conformance)
-    EVENTS="$CARGO_TARGET_DIR/release/conformance-server"
+    (cd "$root" && cargo build --quiet --workspace --bin conformance-server)
+    EVENTS="$CARGO_TARGET_DIR/debug/conformance-server"
 fi
 port=18938
 "$EVENTS" --port "$port" --events loopback &

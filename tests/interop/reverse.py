@@ -42,11 +42,11 @@ def everything(how):
 
 
 def sysmon(port):
-    return [str(TARGET / "release/examples/sysmon"), "--http", f"127.0.0.1:{port}"], {}
+    return [str(TARGET / "debug/examples/sysmon"), "--http", f"127.0.0.1:{port}"], {}
 
 
 def calc(port):
-    return [str(TARGET / "release/examples/calc"), "http", str(port)], {}
+    return [str(TARGET / "debug/examples/calc"), "http", str(port)], {}
 
 
 # What starts each server, which plan it is walked through with, what it speaks, and what it settles on if not pinned.
@@ -74,9 +74,9 @@ SERVERS = {
     "mcp-1.30": kit(python("mcp-1.30", "kit_mcp_1"), LEGACY, LEGACY[-1], "http", "sse"),
     "mcp-2.3": kit(python("mcp-2.3", "kit_mcp_2"), ALL, MODERN, "http", "sse"),
     "fastmcp-4": kit(python("fastmcp-4", "kit_fastmcp_4"), ALL, MODERN, "http", "sse"),
-    "rmcp-3.11": kit([str(TARGET / "release/interop-rmcp")], ALL, MODERN, "http"),
+    "rmcp-3.11": kit([str(TARGET / "debug/interop-rmcp")], ALL, MODERN, "http"),
     "calc": {
-        "stdio": lambda _: [str(TARGET / "release/examples/calc"), "stdio"],
+        "stdio": lambda _: [str(TARGET / "debug/examples/calc"), "stdio"],
         "http": calc,
         "sse": calc,
         "plan": "calc",
@@ -84,7 +84,7 @@ SERVERS = {
         "auto": MODERN,
     },
     "sysmon": {
-        "stdio": lambda _: [str(TARGET / "release/examples/sysmon")],
+        "stdio": lambda _: [str(TARGET / "debug/examples/sysmon")],
         "http": sysmon,
         "sse": sysmon,
         "plan": "sysmon",
@@ -135,7 +135,7 @@ async def walk(server, transport, revision, target, folder, options, report):
     stdin = "".join(json.dumps(step) + "\n" for step in steps)
     with open(logs / "stderr", "wb") as log:
         process = await asyncio.create_subprocess_exec(
-            str(TARGET / "release/mcp-sansio-walker"), revision, *target,
+            str(TARGET / "debug/mcp-sansio-walker"), revision, *target,
             cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
             start_new_session=True, env={**os.environ, **({"WALKER_TRACE": "1"} if options.trace else {})},
         )

@@ -8,6 +8,6 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$here/../.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$(cd "$root" && pwd)/target}"
 "$here/install.sh" servers
-(cd "$root" && cargo build --quiet --release -p mcp-sansio-walker && cargo build --quiet --release --example calc --example sysmon)
-(cd "$here/servers/rmcp" && cargo build --quiet --locked --release)
+(cd "$root" && cargo build --quiet --workspace --bin mcp-sansio-walker --example calc --example sysmon)
+(cd "$here/servers/rmcp" && cargo build --quiet --locked)
 exec "${PYTHON:-python3}" "$here/reverse.py" "$@"

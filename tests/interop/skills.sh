@@ -7,12 +7,12 @@ root="$here/../.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$(cd "$root" && pwd)/target}"
 "$here/install.sh"
 if [ -z "${SKILLS:-}" ] || [ -z "${INSPECT:-}" ]; then
-    (cd "$root" && cargo build --quiet --release --example skills --example inspect)
-    SKILLS="${SKILLS:-$CARGO_TARGET_DIR/release/examples/skills}" INSPECT="${INSPECT:-$CARGO_TARGET_DIR/release/examples/inspect}"
+    (cd "$root" && cargo build --quiet --workspace --example skills --example inspect)
+    SKILLS="${SKILLS:-$CARGO_TARGET_DIR/debug/examples/skills}" INSPECT="${INSPECT:-$CARGO_TARGET_DIR/debug/examples/inspect}"
 fi
 if [ -z "${RMCP:-}" ]; then
-    (cd "$here/skills/rmcp" && cargo build --quiet --locked --release)
-    RMCP="$CARGO_TARGET_DIR/release/interop-rmcp-skills"
+    (cd "$here/skills/rmcp" && cargo build --quiet --locked)
+    RMCP="$CARGO_TARGET_DIR/debug/interop-rmcp-skills"
 fi
 export SKILLS INSPECT RMCP
 exec timeout -k 5 300 node --test --test-reporter=spec "$here/skills/skills.test.mjs"

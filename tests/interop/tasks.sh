@@ -2,20 +2,17 @@
 # Tasks: the clients of two SDKs (2025-11-25), of ext-tasks (both revisions) and of rmcp (2026-07-28) drive the example `brew` of
 # mcp_sansio_extensions::tasks, over stdio and over HTTP (rmcp over stdio only); `inspect` drives servers of rmcp.
 # Then tasks of a client of 2025-11-25: the example `later` answers questions of server-everything later.
-# INSPECT and RMCP name the programs; without them cargo builds them.
+# INSPECT and RMCP name programs to be used in place of those that cargo builds.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 "$here/install.sh"
-(cd "$root" && cargo build --quiet --example brew --example later)
-if [ -z "${INSPECT:-}" ]; then
-    (cd "$root" && cargo build --quiet --release --example inspect)
-    INSPECT="$CARGO_TARGET_DIR/release/examples/inspect"
-fi
+(cd "$root" && cargo build --quiet --workspace --example brew --example later --example inspect)
+INSPECT="${INSPECT:-$CARGO_TARGET_DIR/debug/examples/inspect}"
 if [ -z "${RMCP:-}" ]; then
-    (cd "$here/servers/rmcp" && cargo build --quiet --locked --release)
-    RMCP="$CARGO_TARGET_DIR/release/interop-rmcp"
+    (cd "$here/servers/rmcp" && cargo build --quiet --locked)
+    RMCP="$CARGO_TARGET_DIR/debug/interop-rmcp"
 fi
 brew="$CARGO_TARGET_DIR/debug/examples/brew"
 log="$(mktemp)"
