@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Hostile and well-behaved clients beside each other, then rounds of broken connections, against both HTTP servers; then
 # rounds of both HTTP clients against a server that breaks off, and of both clients of child processes (a tenth of the rounds):
-#   tests/soak/run.sh SECONDS [ROUNDS]     SECONDS for each server, such as 600; ROUNDS for each, 10000 unless given
+#   tests/soak/run.sh SECONDS [ROUNDS]     SECONDS for each server, such as 600; ROUNDS for each, 10000 unless given; 0 leaves them out
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:?how many seconds for each server}
 rounds=${2:-10000}
-cargo build --release --example calc --example sysmon
-cargo build --release -p mcp-sansio-soak
+cargo build --release -p mcp-sansio -p mcp-sansio-soak --example calc --example sysmon --bin mcp-sansio-soak
 bin=${CARGO_TARGET_DIR:-target}/release
 failed=0
-for plan in "--seconds $seconds" "--rounds $rounds"; do
+plans=()
+[ "$seconds" = 0 ] || plans+=("--seconds $seconds")
+[ "$rounds" = 0 ] || plans+=("--rounds $rounds")
+for plan in "${plans[@]}"; do
   for server in "calc --http " "sysmon --http 127.0.0.1:"; do
     name=${server%% *}
     echo "soak: $name $plan"
@@ -19,6 +21,7 @@ for plan in "--seconds $seconds" "--rounds $rounds"; do
     "$bin/mcp-sansio-soak" $plan "$bin/examples/$name" --http "${server##* }" || failed=1
   done
 done
+[ "$rounds" != 0 ] || exit $failed
 echo "soak: clients"
 "$bin/mcp-sansio-soak" --clients "$rounds" || failed=1
 echo "soak: clients of child processes"
