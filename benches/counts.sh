@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-cargo build --quiet --profile fast -p mcp-sansio-bench --features http
+cargo build --quiet --profile fast -p mcp-sansio-bench --features http \
+  --bin driver --bin calc-stdio --bin floor --bin calc --bin floor-http --bin http --bin endpoint --bin engine
 # One at a time: together, each would have the features of all.
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client --bin client
 cargo build --quiet --profile fast -p mcp-sansio-bench --features client-smol --bin client-smol
