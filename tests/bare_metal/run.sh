@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that is checked on bare metal:
-#   the core builds for devices, with and without its features for them;
+#   the core compiles for devices (what is made of it is an image, below), with and without its features for them;
 #   the firmware builds, how big it is, and that it neither panics nor allocates;
 #   the firmware runs in QEMU.
 # Installs what it needs where it can (see toolchain.sh).
@@ -24,15 +24,15 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
     fi
     for features in client server client,server,serde; do
         CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
-            "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+            "${BM_CARGO[@]}" check --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
             --package mcp-sansio --lib --no-default-features ${features:+--features "$features"}
         echo "ok: the core for $target, features: ${features:-none}"
     done
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
-        "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+        "${BM_CARGO[@]}" check --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
         --package mcp-sansio-http --lib --no-default-features
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
-        "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+        "${BM_CARGO[@]}" check --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
         --package mcp-sansio-embedded --lib
     echo "ok: HTTP and embedded-io for $target"
 done
