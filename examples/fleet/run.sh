@@ -9,7 +9,7 @@ for program in nginx redis-server python3 cargo; do
   command -v $program >/dev/null || { echo "needs $program (Debian: nginx-light redis-server python3)" >&2; exit 2; }
 done
 root=$(cd "$(dirname "$0")/../.." && pwd)
-cargo build --quiet --release --manifest-path "$root/Cargo.toml" -p mcp-sansio-fleet-example
+cargo build --quiet --manifest-path "$root/Cargo.toml" --workspace --bin mcp-sansio-fleet-example
 target=${CARGO_TARGET_DIR:-$root/target}
 dir=$(mktemp -d)
 chmod 711 "$dir" # workers of an nginx that root starts are of another user
@@ -29,7 +29,7 @@ start() {
   case $1 in
     redis) redis-server --bind 127.0.0.1 --port "$redis" --save "" --appendonly no --dir "$dir" >>"$dir/redis.log" & ;;
     nginx) nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" & ;;
-    *) "$target/release/mcp-sansio-fleet-example" "${number[$1]}" "$1" "$dir/key" "$dir/notes" "redis://127.0.0.1:$redis/" 2>>"$dir/log" & ;;
+    *) "$target/debug/mcp-sansio-fleet-example" "${number[$1]}" "$1" "$dir/key" "$dir/notes" "redis://127.0.0.1:$redis/" 2>>"$dir/log" & ;;
   esac
   process[$1]=$!
 }

@@ -34,6 +34,15 @@ RUNS = (
     + [("alpha-all", "alpha", ["--suite", "all"]), ("latest-all", "latest", ["--suite", "all"])]
 )
 SERVER_RUNS = [(f"server-{name}", which, words) for name, which, words in RUNS]
+# Without those whose scenarios another run has at the same revision: `alpha-all` those of 2025-11-25, the requirements of 2026-07-28
+# those of that revision.
+SHORT = [
+    "server-alpha-2025-03-26",
+    "server-alpha-2025-06-18",
+    "server-alpha-requirements-2026-07-28",
+    "server-alpha-all",
+    "server-latest-all",
+]
 CLIENT_RUNS = [(f"client-{name}", which, words) for name, which, words in RUNS]
 
 # Our other client: the same program with another option, which other clients may not have.
@@ -183,11 +192,11 @@ def fixture(role: str) -> list[str]:
     """The command of our server or client, built if nobody says which one to take."""
     if command := os.environ.get(f"CONFORMANCE_{role.upper()}"):
         return shlex.split(command)
-    build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", f"conformance-{role}"]
+    build = ["cargo", "build", "--quiet", "--workspace", "--bin", f"conformance-{role}"]
     if subprocess.run(build, cwd=ROOT, stdin=subprocess.DEVNULL).returncode:
         sys.exit(f"conformance: the {role} does not build")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return [str(ROOT / target / f"release/conformance-{role}")]
+    return [str(ROOT / target / f"debug/conformance-{role}")]
 
 
 class Results:
@@ -324,6 +333,7 @@ def main() -> int:
     server = roles.add_parser("server", help="the suites play the client")
     server.add_argument("--url", help="of a server that is there already, on 127.0.0.1")
     server.add_argument("--mount", choices=["axum", "hyper", "mio"], help="our server, mounted in another one, or with another driver")
+    server.add_argument("--short", dest="run", action="store_const", const=SHORT, help="each scenario once at each revision")
     client = roles.add_parser("client", help="the suites play the server")
     client.add_argument("--command", help="what starts a client; the URL is added to it")
     for role, runs in ((server, SERVER_RUNS), (client, CLIENT_RUNS + SMOL_RUNS + ALONE_RUNS + FORCED_RUNS)):

@@ -17,8 +17,8 @@ if ! command -v nginx >/dev/null || ! command -v redis-server >/dev/null; then
   apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light redis-server >/dev/null
 fi
 target=${CARGO_TARGET_DIR:-target}
-server=$target/release/conformance-server
-cargo build --quiet --release -p mcp-sansio-conformance --bin conformance-server
+server=$target/debug/conformance-server
+cargo build --quiet --workspace --bin conformance-server
 tests/conformance/install.sh
 parts=(--part suites --part load)
 if [ "${1:-}" = --all ]; then shift; parts=(); fi
