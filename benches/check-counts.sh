@@ -8,6 +8,9 @@ command -v valgrind >/dev/null || { apt-get update -qq && apt-get install -y -qq
 now=$(mktemp)
 trap 'rm -f "$now"' EXIT
 bash benches/counts.sh >"$now"
+bytes=$(stat -c %s "${CARGO_TARGET_DIR:-target}/fast/mcp-bridge")
+echo "mcp-bridge has $bytes bytes"
+[ "$bytes" -le 1572864 ] || { echo "mcp-bridge is larger than docs/bridge.md says" >&2; exit 1; }
 awk '
   /^#/ { next }
   $1 == "toolchain" { toolchain[FILENAME] = $0; next }

@@ -24,8 +24,8 @@ for server in "$@"; do
     case "$server" in
     sysmon)
         if [ -z "${SYSMON:-}" ]; then
-            (cd "$root" && cargo build --quiet --release --example sysmon)
-            SYSMON="${CARGO_TARGET_DIR:-$root/target}/release/examples/sysmon"
+            (cd "$root" && cargo build --quiet --workspace --example sysmon)
+            SYSMON="${CARGO_TARGET_DIR:-$root/target}/debug/examples/sysmon"
         fi
         export SYSMON ;;
     ethernet)

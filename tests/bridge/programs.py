@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PROGRAMS = ROOT / os.environ.get("BRIDGE_PROGRAMS", "target/release")
+PROGRAMS = ROOT / os.environ.get("BRIDGE_PROGRAMS", "target/debug")
 BRIDGE = os.environ.get("BRIDGE_PROGRAM", str(PROGRAMS / "mcp-bridge"))
 SYSMON = str(PROGRAMS / "examples/sysmon")
 OLD = [sys.executable, str(HERE / "old_server.py")]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """System calls that fail: the servers and the inspector under strace, which makes some of their calls return an error.
 
-    faults.py FOLDER [PART]    FOLDER, such as target/release, has inspect, and calc and sysmon in it or in its `examples`;
+    faults.py FOLDER [PART]    FOLDER, such as target/debug, has inspect, and calc and sysmon in it or in its `examples`;
                                PART of a case's name runs those cases only
 
 What must hold:
@@ -48,8 +48,8 @@ def find(folder, name):
     for path in os.path.join(folder, name), os.path.join(folder, "examples", name):
         if os.path.isfile(path):
             return path
-    sys.exit(f"faults: no {name} in {folder} or its examples: cargo build --release -p mcp-sansio-inspect; "
-             "cargo build --release --example calc --example sysmon")
+    sys.exit(f"faults: no {name} in {folder} or its examples: "
+             "cargo build --workspace --example calc --example sysmon --bin inspect")
 
 
 class Fault:

@@ -12,6 +12,5 @@ if ! strace -qq -o /dev/null -e inject=getppid:error=EINTR true 2>/dev/null; the
   [ "${CI:-}" != true ]
   exit
 fi
-cargo build --release --example calc --example sysmon
-cargo build --release -p mcp-sansio-inspect
-exec "${PYTHON:-python3}" tests/faults/faults.py "${CARGO_TARGET_DIR:-target}/release" "$@"
+cargo build --workspace --example calc --example sysmon --bin inspect
+exec "${PYTHON:-python3}" tests/faults/faults.py "${CARGO_TARGET_DIR:-target}/debug" "$@"
