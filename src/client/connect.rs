@@ -62,6 +62,7 @@ const TRANSITIONS: &[(&str, &str, &str)] = &[
     ("Initializing", "Ready", "InitializeResult"),
     ("Initializing", "Ready", "late DiscoverResult"),
     ("Initializing", "WantInitialize", "other version supported"),
+    ("Initializing", "WantInitialize", "end of the process"),
     ("Initializing", "Over", "not opened"),
     ("Initializing", "Failed", "lost"),
     ("Initializing", "Failed", "end"),
@@ -177,9 +178,12 @@ impl Client<'_> {
     /// server of an older revision may end at a request before `initialize`, and the caller has started it again. Returns
     /// `false`, and does nothing, unless the probe waits for its answer and the client has older revisions.
     pub fn give_up_probe(&mut self) -> bool {
-        let gives_up = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
+        // A server that starts slowly reads the probe after its timeout, and before `initialize`.
+        let is_late = self.opening.phase == Phase::Initializing && self.opening.late_probe != 0;
+        let gives_up = is_late || self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
         if gives_up {
             self.opening_unanswered(self.opening.wire, TransportError::Closed);
+            self.opening.late_probe = 0;
             self.opening.enter("end of the process", Phase::WantInitialize);
         }
         gives_up
@@ -382,11 +386,9 @@ impl Client<'_> {
         if self.common(supported, Era::Legacy).is_some() {
             return self.fall_back(supported);
         }
-        let unsupported = error.code == code::UNSUPPORTED_VERSION;
-        self.unconnected(if unsupported {
-            RequestError::Lost(TransportError::NoCommonRevision)
-        } else {
-            RequestError::Error(error)
+        self.unconnected(match error.code {
+            code::UNSUPPORTED_VERSION => RequestError::Lost(TransportError::NoCommonRevision),
+            _ => RequestError::Error(error),
         })
     }
 

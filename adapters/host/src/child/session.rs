@@ -261,28 +261,32 @@ mod tests {
         assert!(child.gone.is_none() && child.status.is_none() && child.wants_output());
     }
 
-    /// A server that ends at the probe is started once more, unless the client is closed.
+    /// A server that ends at the probe is started once more, unless the client is closed. One that starts slowly reads the probe
+    /// when `initialize` is sent already.
     #[test]
     fn a_process_that_ends_at_the_probe_is_started_once_more() {
-        for (closed_after, again) in [(None, true), (Some(0), false), (Some(1), false)] {
+        for (time, closed_after, again) in
+            [(0, None, true), (5_000, None, true), (0, Some(0), false), (0, Some(1), false)]
+        {
             let mut child = session();
             child.lines.handle().client.connect();
             child.run(0, &mut Ignore);
+            child.run(time, &mut Ignore);
             assert!(!child.starts_again(), "it runs");
             if closed_after == Some(0) {
                 child.close();
             }
-            child.found(Some(0), Some(ExitStatus::default()), 0);
+            child.found(Some(0), Some(ExitStatus::default()), time);
             if closed_after == Some(1) {
                 child.close();
             }
             assert_eq!(child.starts_again(), again);
             if again {
                 child.started();
-                child.found(Some(0), Some(ExitStatus::default()), 1);
+                child.found(Some(0), Some(ExitStatus::default()), time + 1);
                 assert!(!child.starts_again(), "once");
             }
-            child.run(2, &mut Ignore);
+            child.run(time + 2, &mut Ignore);
             assert!(!child.lines.engine().is_opening());
         }
     }
