@@ -394,3 +394,22 @@ fn a_subscription_that_ends_before_it_begins() {
         assert!(desk.post().is_none() && desk.door.heard.is_empty());
     }
 }
+
+/// A turn comes after each message of any client: it costs no look at the ring for each subscription.
+#[test]
+fn turns_without_news_read_nothing() {
+    let mut desk = Desk::new();
+    desk.door.events = Events::new(vec![0; 1 << 19].leak(), 10_000, 77);
+    let limits = WebhookLimits { most: 50, share: 50, shortest: 60_000, longest: 60_000 };
+    desk.door.webhooks = Webhooks::new(limits, |bytes| bytes.fill(7));
+    desk.subscribed(json!({ "arguments": { "door": 0 } }));
+    (1..50).for_each(|door| drop(desk.subscribe(json!({ "arguments": { "door": door } }), 1)));
+    (0..10_000).for_each(|_| desk.ring(99));
+    assert!(desk.post().is_none());
+    let begun = std::time::Instant::now();
+    desk.ask("events/poll", json!({ "name": "bell.rung", "cursor": "77.10000" }));
+    let one_look = begun.elapsed();
+    (0..10).for_each(|_| drop(desk.turn()));
+    let turns = begun.elapsed() - one_look;
+    assert!(turns < one_look * 50, "{turns:?}, {one_look:?}");
+}

@@ -229,6 +229,11 @@ impl<'m> Events<'m> {
         cursor
     }
 
+    /// Returns the cursor behind the last occurrence.
+    pub(crate) fn end(&self) -> Cursor {
+        self.cursor(self.next)
+    }
+
     /// Returns the position of a cursor, and whether it is later than the cursor says. Without a cursor, the end. Any text that
     /// is no cursor of this ring was one of another ring: the oldest occurrence.
     fn position(&self, cursor: Option<&str>) -> (u64, bool) {
@@ -291,6 +296,9 @@ impl<'m> Events<'m> {
             }
             (used, dropped) = (used - record.size(), dropped + 1);
         }
+        if dropped == 0 {
+            return Ok(());
+        }
         let mut left = dropped;
         self.records.remove(|_| {
             let drops = left > 0;
@@ -346,7 +354,7 @@ pub(crate) fn ring<S: HasEvents>(
             return Ok(());
         }
     }
-    found.end(events.cursor(events.next).as_str());
+    found.end(events.end().as_str());
     Ok(())
 }
 

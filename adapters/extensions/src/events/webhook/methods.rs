@@ -240,7 +240,12 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
         state.webhooks_mut().control(&mut hook, "terminated", body, cursor, now);
         return state.webhooks_mut().hooks.push(hook);
     }
-    if event.source.is_some() && now < hook.look {
+    // A turn comes after each message of anybody: without news it reads nothing.
+    let has_news = match event.source {
+        Some(_) => now >= hook.look,
+        None => hook.not_before > 0 || state.events().end().as_str() != hook.cursor.as_str(),
+    };
+    if !has_news {
         return;
     }
     let mut next = None;
