@@ -1,7 +1,6 @@
 //! The bridge between a host and a server that the tests play, line by line; and between several hosts and a server.
 
 mod bytes;
-mod filters;
 mod hosts;
 mod hub;
 mod limits;
