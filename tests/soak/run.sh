@@ -8,20 +8,35 @@ seconds=${1:?how many seconds for each server}
 rounds=${2:-10000}
 cargo build --release -p mcp-sansio -p mcp-sansio-soak --example calc --example sysmon --bin mcp-sansio-soak
 bin=${CARGO_TARGET_DIR:-target}/release
+logs=$(mktemp -d)
+# Each soak is a group of processes, with its servers.
+set -m
+trap 'for group in $(jobs -p); do kill -- "-$group" 2>/dev/null; done; rm -rf "$logs"' EXIT
 failed=0
-plans=()
-[ "$seconds" = 0 ] || plans+=("--seconds $seconds")
-[ "$rounds" = 0 ] || plans+=("--rounds $rounds")
-for plan in "${plans[@]}"; do
-  for server in "calc --http " "sysmon --http 127.0.0.1:"; do
-    name=${server%% *}
-    echo "soak: $name $plan"
-    # The last argument is the address, to which the soak appends a port; of calc it is empty.
-    # shellcheck disable=SC2086
-    "$bin/mcp-sansio-soak" $plan "$bin/examples/$name" --http "${server##* }" || failed=1
+# Where each server listens, without its port.
+declare -A address=([calc]="" [sysmon]="127.0.0.1:")
+soak() { # SERVER PLAN..: the soak appends a port to the last argument
+  "$bin/mcp-sansio-soak" "${@:2}" "$bin/examples/$1" --http "${address[$1]}"
+}
+if [ "$seconds" != 0 ]; then
+  # When its times are measured, a server waits for what attackers have left to end, and does nothing: the next one begins.
+  declare -A running
+  for server in calc sysmon; do
+    soak $server --seconds "$seconds" >"$logs/$server" 2>&1 &
+    running[$server]=$!
+    sleep $((seconds + 5))
   done
-done
+  for server in calc sysmon; do
+    wait "${running[$server]}" || failed=1
+    echo "soak: $server for $seconds s"
+    cat "$logs/$server"
+  done
+fi
 [ "$rounds" != 0 ] || exit $failed
+for server in calc sysmon; do
+  echo "soak: $server, $rounds rounds"
+  soak $server --rounds "$rounds" || failed=1
+done
 echo "soak: clients"
 "$bin/mcp-sansio-soak" --clients "$rounds" || failed=1
 echo "soak: clients of child processes"
