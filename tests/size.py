@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22312,
-    "code lines, http": 11776,
-    "code lines, published": 64870,
-    "public functions": 2113,
+    "code lines, core": 22221,
+    "code lines, http": 11840,
+    "code lines, published": 64957,
+    "public functions": 2103,
     "public types": 447,
     "feature entries": 42,
-    "cfgs": 487,
-    "tracked files": 2444,
-    "words for users": 24966,
+    "cfgs": 481,
+    "tracked files": 2178,
+    "words for users": 25011,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
