@@ -70,13 +70,18 @@ async def python(front, mode, url=None):
 
 
 async def two_hosts():
-    front = Front("--wait", "10", "--", *OLD)
+    folder = tempfile.TemporaryDirectory()
+    journal = os.path.join(folder.name, "journal")
+    front = Front("--wait", "10", "--journal", journal, "--", *OLD)
     try:
         for mode in ["legacy", MODERN]:
             await python(front, mode)
             print(f"hosts.py: Python SDK ({mode}) and TypeScript SDK (both eras) in front of one child")
         await python(front, "legacy", sse_client(front.url.replace("/mcp", "/sse")))
         print("hosts.py: Python SDK over HTTP with SSE, and TypeScript SDK")
+        with open(journal) as lines:
+            hosts = {line.get("host") for line in map(json.loads, lines) if line["method"] == "tools/call"}
+        assert len(hosts) == 2 and all(hosts), hosts
         assert front.rests()
     finally:
         front.stop()

@@ -264,6 +264,13 @@ def a_part_of_the_tools():
         lines = [json.loads(line) for line in open(journal)]
         assert [line["outcome"] for line in lines] == ["result", "error -32602", "result"], lines
         assert lines[2]["target"] == "log" and "arguments" not in lines[2], lines
+        assert {line["host"] for line in lines} == {"lines"}, lines
+        host = Host("legacy", "--journal", journal, "--journal-arguments", "--", *OLD)
+        host.open()
+        host.call("echo", a=[1, "é"])
+        host.close()
+        last = json.loads(list(open(journal))[-1])
+        assert last["arguments"] == {"a": [1, "é"]}, last
     host = Host("modern", "--read-only", "--", *OLD)
     host.open()
     assert [tool["name"] for tool in host.ask("tools/list")["result"]["tools"]] == ["odd"]

@@ -44,6 +44,8 @@ const ROUND: &str = "mcp-bridge:";
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CallRecord<'r> {
+    /// The `clientInfo.name` of the host; empty if the bridge has not seen it.
+    pub host: &'r str,
     /// The method.
     pub method: &'r str,
     /// The tool, prompt or resource; else empty.
@@ -52,6 +54,8 @@ pub struct CallRecord<'r> {
     pub millis: Millis,
     /// `result`, `tool error`, `cancelled`, `lost`, or `error` with its code.
     pub outcome: &'r str,
+    /// `params.arguments`, if the request has them, and was [kept](BridgeLimits::kept).
+    pub arguments: Option<Raw<'r>>,
 }
 
 /// A function that gets the record of each request.
@@ -146,6 +150,8 @@ pub struct Bridge {
     /// Makes of the number of a round what its `requestState` says.
     mark: Box<dyn Fn(u64) -> u64 + Send>,
     journal: Option<Journal>,
+    /// The name of the host whose request comes, of several.
+    pub(crate) asking: String,
     /// The requests whose outcomes are for the hub.
     pub(crate) parts: Vec<RequestToken>,
     pub(crate) done_parts: Vec<(RequestToken, PartOutcome)>,
@@ -189,6 +195,7 @@ impl Bridge {
             rounds: 0,
             mark: Box::new(|round| round),
             journal: None,
+            asking: String::new(),
             parts: Vec::new(),
             done_parts: Vec::new(),
             limits,
@@ -454,6 +461,14 @@ impl Bridge {
         }
         if self.journal.is_some() || own.method == Method::Other {
             own.note_names(request);
+        }
+        if self.journal.is_some() {
+            let named = request.envelope().meta.client_info.and_then(|info| info.get("name")?.text());
+            let host = match self.outputs {
+                None => self.host.as_ref().map_or("", Host::name),
+                Some(_) => &self.asking,
+            };
+            own.host = named.map_or(host.into(), |name| name.to_string());
         }
         self.requests.push(own);
         let at = self.requests.len() - 1;
@@ -838,9 +853,11 @@ impl Bridge {
             }
         };
         if let Some(journal) = &mut self.journal {
-            let (method, target) = (&*request.name.0, &*request.name.1);
-            let millis = now.saturating_sub(request.begun);
-            journal(&CallRecord { method, target, millis, outcome: &outcome });
+            let (host, method, target) = (&*request.host, &*request.name.0, &*request.name.1);
+            let (millis, outcome) = (now.saturating_sub(request.begun), &*outcome);
+            let mut kept = IncomingRequest::empty();
+            let arguments = kept.read(&request.line).ok().and_then(|()| kept.members().arguments);
+            journal(&CallRecord { host, method, target, millis, outcome, arguments });
         }
     }
 

@@ -88,7 +88,14 @@ pub struct Hub {
     owners: BTreeMap<String, usize>,
     /// The bytes of `owners`.
     uris: usize,
+    /// The names of hosts by their connections, the newest first.
+    hosts: VecDeque<(Scope, String)>,
+    /// The name of the host whose request comes.
+    asking: String,
 }
+
+/// The most hosts whose names are remembered, and the most characters of each.
+const HOSTS: (usize, usize) = (1000, 100);
 
 impl Hub {
     /// Makes a hub of servers with their names. One server may be nameless: its names stay as they are.
@@ -106,8 +113,8 @@ impl Hub {
                 ));
             }
         }
-        let (outputs, divided) = Default::default();
-        Ok(Hub { servers, outputs, divided, last: 0, owners: BTreeMap::new(), uris: 0 })
+        let (outputs, divided, hosts, asking) = Default::default();
+        Ok(Hub { servers, outputs, divided, last: 0, owners: BTreeMap::new(), uris: 0, hosts, asking })
     }
 
     /// Returns the number of servers.
@@ -147,13 +154,23 @@ impl Hub {
         }
     }
 
-    /// Takes a request of a host, which the program's server has admitted, with the [`checks`](TransportChecks) of its transport.
+    /// Notes the name of a host for journals: the `clientInfo` of its `initialize`, and its connection.
+    pub fn host_opens(&mut self, scope: Scope, client_info: Raw<'_>) {
+        let name = client_info.get("name").and_then(|name| name.text()).map(|name| name.to_string());
+        self.hosts.retain(|host| host.0 != scope);
+        self.hosts.truncate(HOSTS.0 - 1);
+        self.hosts.push_front((scope, name.unwrap_or_default().chars().take(HOSTS.1).collect()));
+    }
+
+    /// Takes a request of a host, which the program's server has admitted: on the connection `scope`, with the
+    /// [`checks`](TransportChecks) of its transport.
     ///
     /// # Errors
     /// That of the checks, for the answer: they know the arguments of a tool, which a list has shown, otherwise.
     pub fn request(
         &mut self,
         token: RequestToken,
+        scope: Scope,
         method: &str,
         params: Option<Raw<'_>>,
         checks: &dyn TransportChecks,
@@ -165,6 +182,8 @@ impl Hub {
         {
             checks.arguments(schema, params.get("arguments").unwrap_or(EMPTY))?;
         }
+        let host = self.hosts.iter().find(|host| host.0 == scope);
+        self.asking = host.map(|host| host.1.clone()).unwrap_or_default();
         self.take(token, method, params);
         Ok(())
     }
@@ -211,7 +230,9 @@ impl Hub {
 
     /// Gives a request to a server, or a part of it.
     fn send(&mut self, at: usize, token: RequestToken, message: Vec<u8>, is_part: bool) {
+        let asking = self.asking.clone();
         self.tell(at, move |bridge, link, now| {
+            bridge.asking = asking;
             if is_part {
                 bridge.parts.push(token);
             }

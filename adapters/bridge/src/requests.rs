@@ -89,6 +89,8 @@ pub(crate) struct HostRequest {
     pub(crate) until: Millis,
     /// The name of the method, and of the tool, prompt or resource: for a journal, and to send a request of any method.
     pub(crate) name: (String, String),
+    /// The name of its host, for a journal.
+    pub(crate) host: String,
 }
 
 impl HostRequest {
@@ -105,6 +107,7 @@ impl HostRequest {
             progress: request.envelope().meta.progress_token.map(OwnedRaw::new),
             until,
             name: Default::default(),
+            host: String::new(),
         }
     }
 

@@ -35,7 +35,8 @@ options:
   --only NAME,..      lets these tools through alone; a name may end in *
   --deny NAME,..      leaves these tools out
   --read-only         lets tools through alone that say that they only read
-  --journal FILE      adds one line of JSON for each request, without its arguments
+  --journal FILE      adds one line of JSON for each request: time, host, method, tool, duration, outcome
+  --journal-arguments the lines have the arguments of calls too
   --cache FILE        keeps what the server says about itself, so that a host opens at once
                       while the server is away
   --baud N            the speed of a serial line, in bits per second (115200)
@@ -110,6 +111,7 @@ pub(crate) struct Arguments {
     pub(crate) limits: BridgeLimits,
     pub(crate) tools: ToolFilter,
     pub(crate) journal: Option<String>,
+    pub(crate) journals_arguments: bool,
     pub(crate) cache: Option<String>,
     pub(crate) listen: Option<String>,
     /// Names that `Host` may have besides those of this machine.
@@ -139,6 +141,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         limits: BridgeLimits::default(),
         tools: ToolFilter::default(),
         journal: None,
+        journals_arguments: false,
         cache: None,
         listen: None,
         names: Vec::new(),
@@ -172,6 +175,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
                 return Ok(Parsed::Help(concat!("mcp-bridge ", env!("CARGO_PKG_VERSION"), "\n").into()));
             }
             "--read-only" => parsed.tools.read_only = true,
+            "--journal-arguments" => parsed.journals_arguments = true,
             _ => {
                 let value = own.or_else(|| given.next()).ok_or_else(|| format!("{name} needs a value"))?;
                 parsed.set(name, value)?;

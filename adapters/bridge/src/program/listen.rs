@@ -36,10 +36,15 @@ impl Layer<Shared> for Pass {
     ) -> Result<Option<Receipt>, HandlerError> {
         let (name, params) = (request.method(), request.params());
         let method = Method::from_name(&name);
+        let scope = request.scope();
+        if method == Method::Initialize {
+            let info = params.and_then(|params| params.get("clientInfo"));
+            info.into_iter().for_each(|info| lock(&shared.hub).host_opens(scope, info));
+        }
         if method.is_answered_by_server() && !method.is_setting() {
             return Ok(None);
         }
-        lock(&shared.hub).request(request.token(), &name.to_string(), params, request.source().checks)?;
+        lock(&shared.hub).request(request.token(), scope, &name.to_string(), params, request.source().checks)?;
         request.later().1.map(Some)
     }
 

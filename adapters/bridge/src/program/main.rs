@@ -402,7 +402,9 @@ fn hub(arguments: &Arguments) -> Result<Hub, String> {
             bridge = bridge.known_server(said);
         }
         if let Some(path) = &arguments.journal {
-            bridge = bridge.journal(journal::open(path, name.into()).map_err(|error| fault(path, error))?);
+            bridge = bridge.journal(
+                journal::open(path, name.into(), arguments.journals_arguments).map_err(|error| fault(path, error))?,
+            );
         }
         bridges.push((name.to_owned(), bridge));
     }

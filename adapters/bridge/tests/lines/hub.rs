@@ -104,7 +104,7 @@ impl Hubs {
         match event {
             Some(ServerEvent::Request { token }) => {
                 let method = request.method_name().to_string();
-                if let Err(failure) = self.hub.request(token, &method, request.params(), &NoRed) {
+                if let Err(failure) = self.hub.request(token, self.server.scope(), &method, request.params(), &NoRed) {
                     self.server.fail(token, &failure, &mut self.out).unwrap();
                 }
             }
