@@ -426,7 +426,8 @@ impl Bridge {
     ) {
         let mut own = HostRequest::new(token, request, now, self.limits.wait);
         let state = request.members().request_state.and_then(|state| state.text()).map(|state| state.to_string());
-        // A server of 2026-07-28 asks by itself: a state is its own, also if it is a bridge like this one.
+        // The bridge has rounds of its own only before a server up to 2025-11-25. Later ones make `requestState` themselves, and may
+        // be bridges too.
         let round = state.as_deref().and_then(|state| state.strip_prefix(ROUND));
         if let Some(round) = round.filter(|_| !self.hello.is_modern) {
             let at = round.parse().ok().and_then(|round| self.requests.iter().position(|other| other.is_round(round)));
@@ -460,15 +461,11 @@ impl Bridge {
             own.line = line.into();
         }
         if self.journal.is_some() || own.method == Method::Other {
-            own.note_names(request);
-        }
-        if self.journal.is_some() {
-            let named = request.envelope().meta.client_info.and_then(|info| info.get("name")?.text());
             let host = match self.outputs {
                 None => self.host.as_ref().map_or("", Host::name),
                 Some(_) => &self.asking,
             };
-            own.host = named.map_or(host.into(), |name| name.to_string());
+            own.note_names(request, host);
         }
         self.requests.push(own);
         let at = self.requests.len() - 1;

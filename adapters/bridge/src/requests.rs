@@ -111,11 +111,13 @@ impl HostRequest {
         }
     }
 
-    /// Notes the names.
-    pub(crate) fn note_names(&mut self, request: &IncomingRequest<'_>) {
+    /// Notes the names; `host` is that of the host if the request does not say it.
+    pub(crate) fn note_names(&mut self, request: &IncomingRequest<'_>, host: &str) {
         let members = request.members();
         let target = members.name.or(members.uri).and_then(|target| target.text());
         self.name = (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default());
+        let named = request.envelope().meta.client_info.and_then(|info| info.get("name")?.text());
+        self.host = named.map_or_else(|| host.into(), |name| name.to_string());
     }
 
     pub(crate) const fn state(&self) -> &RequestState {

@@ -12,8 +12,8 @@ use crate::Shared;
 use crate::arguments::Arguments;
 use crate::login::with_login;
 
-/// The time for a child process to end by itself after its stdin was closed, and after SIGTERM. With [`GRACE`](crate::GRACE) before, both
-/// are over before the host kills the bridge, which could not end the process any more.
+/// The time for a child process to end by itself after its stdin was closed, and the time after SIGTERM. With [`GRACE`](crate::GRACE)
+/// they are less than the two seconds after which hosts kill the bridge: a bridge that is killed leaves its child.
 const CLOSE_TIME: Duration = Duration::from_millis(500);
 const TERMINATE_TIME: Duration = Duration::from_millis(400);
 
