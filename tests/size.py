@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
     "code lines, core": 22221,
-    "code lines, http": 11840,
-    "code lines, published": 65001,
+    "code lines, http": 11845,
+    "code lines, published": 65006,
     "public functions": 2104,
     "public types": 447,
     "feature entries": 42,

@@ -199,10 +199,16 @@ def silent(host_era, server_era):
         host = Host(host_era, "--check", "1", "--era", server_era, relay.url)
         host.open()
         follow(host)
-        host.call("odd")
+        # The bridge agrees to a listen before it has asked the server behind for each resource.
+        for _ in range(50):
+            host.call("change")
+            if "notifications/resources/updated" in host.methods():
+                break
+            time.sleep(0.1)
         relay.go_silent()
         # Connections at rest are used for three seconds.
         time.sleep(8)
+        host.call("odd")
         host.methods()
         assert text(host.call("change")) == "changed"
         for method in ["tools/list_changed", "resources/updated"]:

@@ -37,8 +37,8 @@ mcp_sansio::options! {
         idle_time: Millis = 3_000,
         /// Time during which the server may take no pending byte. Default: 30 seconds.
         write_time: Millis = 30_000,
-        /// Time for the answer to a notification, a response, GET or DELETE; the engine keeps the deadlines of
-        /// requests. Default: 30 seconds.
+        /// Time for the answer to a notification, a response, GET or DELETE, and for the head of the answer to `subscriptions/listen`;
+        /// the engine keeps the deadlines of other requests. Default: 30 seconds.
         reply_time: Millis = 30_000,
         /// Time for the rest of a body, so that its connection can be used again. Default: 500 milliseconds.
         drain_time: Millis = 500,

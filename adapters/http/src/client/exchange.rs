@@ -435,9 +435,14 @@ impl<'m> ExchangeSlot<'m> {
         let n = n.min(left);
         self.outgoing.advance(n);
         if n > 0 && matches!(self.state, ExchangeState::Head) {
-            let wait = if n < left { origin.config.write_time } else { origin.config.reply_time };
+            let (config, is_for_changes) = (&origin.config, self.task.is_for_changes());
+            let wait = match n < left {
+                true => config.write_time,
+                false if is_for_changes => config.reply_time.min(config.silence),
+                false => config.reply_time,
+            };
             // The engine keeps the deadlines of requests.
-            let ends = n < left || self.task.purpose != Purpose::Request || self.task.resume;
+            let ends = n < left || self.task.purpose != Purpose::Request || self.task.resume || is_for_changes;
             self.deadline = ends.then(|| origin.now.saturating_add(wait));
         }
     }

@@ -196,6 +196,18 @@ fn a_stream_for_changes_that_is_silent() {
             assert_eq!(bench.told(), lost, "{method}");
         });
     }
+    // On a kept connection that is dead, not even the head comes.
+    for (silence, wait) in [(1_000, 1_000), (60_000, 30_000), (u64::MAX, 30_000)] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.silence(silence));
+        bench.send(&modern(1, "ping", ""));
+        bench.reply(0, &json("200 OK", "", &result(1)));
+        bench.told();
+        bench.send(&modern(2, "subscriptions/listen", ""));
+        bench.wait(wait - 1);
+        assert_eq!((bench.connections, bench.told()), (1, vec![]));
+        bench.wait(1);
+        assert_eq!((bench.told(), &bench.sent[0]), (vec!["2 TimedOut ".into()], &None));
+    }
 }
 
 /// From 2025-06-18 on there are no batches: an array that a client cannot read is no answer, and its request must
