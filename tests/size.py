@@ -19,13 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22221,
     "code lines, http": 11845,
-    "code lines, published": 65006,
+    "code lines, published": 65031,
     "public functions": 2104,
     "public types": 447,
     "feature entries": 42,
     "cfgs": 481,
     "tracked files": 2178,
-    "words for users": 25026,
+    "words for users": 25029,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.

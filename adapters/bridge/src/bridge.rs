@@ -67,6 +67,21 @@ pub(crate) type Act = Box<dyn FnOnce(&mut Server<'_>, &mut dyn Out) + Send>;
 /// The outcome of a request at one of several servers: its result, or the code of its error and what writes it.
 pub(crate) type PartOutcome = Result<OwnedRaw, (i32, Act)>;
 
+/// A request of a host that more than one server gets.
+pub(crate) struct Part {
+    pub(crate) token: RequestToken,
+    /// The member of the result of a list, for which hosts do not wait longer than [`BridgeLimits::wait`].
+    pub(crate) list: Option<&'static str>,
+    /// The host has the list of the others.
+    is_late: bool,
+}
+
+impl Part {
+    pub(crate) const fn new(token: RequestToken, list: Option<&'static str>) -> Self {
+        Part { token, list, is_late: false }
+    }
+}
+
 /// A message for a host, of a bridge [for several](Bridge::for_hosts).
 #[non_exhaustive]
 pub enum Output {
@@ -153,8 +168,9 @@ pub struct Bridge {
     /// The name of the host whose request comes, of several.
     pub(crate) asking: String,
     /// The requests whose outcomes are for the hub.
-    pub(crate) parts: Vec<RequestToken>,
-    pub(crate) done_parts: Vec<(RequestToken, PartOutcome)>,
+    pub(crate) parts: Vec<Part>,
+    /// `None`: the server has not answered in time.
+    pub(crate) done_parts: Vec<(RequestToken, Option<PartOutcome>)>,
 }
 
 /// The end of a request.
@@ -693,10 +709,22 @@ impl Bridge {
         }
     }
 
-    /// Returns whether the outcome of a request is for the hub.
-    fn take_part(&mut self, front: RequestToken) -> bool {
-        let at = self.parts.iter().position(|part| *part == front);
-        at.map(|at| self.parts.swap_remove(at)).is_some()
+    /// Takes a request whose outcome is for the hub.
+    fn take_part(&mut self, front: RequestToken) -> Option<Part> {
+        let at = self.parts.iter().position(|part| part.token == front)?;
+        Some(self.parts.swap_remove(at))
+    }
+
+    /// Returns `true` if the server has not answered an earlier list of this member in time, and not since.
+    pub(crate) fn owes(&self, member: &str) -> bool {
+        self.parts.iter().any(|part| part.is_late && part.list == Some(member))
+    }
+
+    /// Returns the requests that are lists of several servers, with the time until which hosts wait for them.
+    fn lists(&self) -> impl Iterator<Item = (RequestToken, Millis)> {
+        let lists = self.parts.iter().filter(|part| part.list.is_some() && !part.is_late);
+        let begun = |part: &Part| self.requests.iter().find(|request| request.front == part.token).map(|r| r.begun);
+        lists.filter_map(move |part| Some((part.token, begun(part)?.saturating_add(self.limits.wait))))
     }
 
     /// Answers a request with an error, by `act`.
@@ -707,8 +735,9 @@ impl Bridge {
         act: impl FnOnce(&mut Server<'_>, &mut dyn Out) + Send + 'static,
     ) {
         match self.take_part(front) {
-            true => self.done_parts.push((front, Err((code, Box::new(act))))),
-            false => self.about(Some(front), act),
+            Some(part) if part.is_late => {}
+            Some(_) => self.done_parts.push((front, Some(Err((code, Box::new(act)))))),
+            None => self.about(Some(front), act),
         }
     }
 
@@ -719,8 +748,9 @@ impl Bridge {
             Some(_) => {
                 let result = own(result);
                 match self.take_part(front) {
-                    true => self.done_parts.push((front, Ok(result))),
-                    false => {
+                    Some(part) if part.is_late => self.publish(ServerChange::All),
+                    Some(_) => self.done_parts.push((front, Some(Ok(result)))),
+                    None => {
                         self.about(Some(front), move |server, out| respond(front, setting, result.raw(), server, out));
                     }
                 }
@@ -916,6 +946,11 @@ impl Bridge {
         while let Some(at) = self.asked.iter().position(|asked| asked.until <= now) {
             self.leave_open(at, link.as_deref_mut());
         }
+        let late: Vec<_> = self.lists().filter(|list| list.1 <= now).map(|list| list.0).collect();
+        for part in self.parts.iter_mut().filter(|part| late.contains(&part.token)) {
+            part.is_late = true;
+            self.done_parts.push((part.token, None));
+        }
         if self.held.iter().any(|held| held.0 <= now) {
             // Answers the host without a server; `list_changed` follows when there is one.
             self.hello = Hello::unknown();
@@ -946,7 +981,8 @@ impl Bridge {
         let requests = self.requests.iter().filter_map(HostRequest::deadline);
         let held = self.held.iter().map(|held| held.0);
         let asked = self.asked.iter().map(|asked| asked.until);
-        requests.chain(held).chain(asked).chain(self.behind.deadline()).min()
+        let lists = self.lists().map(|list| list.1);
+        requests.chain(held).chain(asked).chain(lists).chain(self.behind.deadline()).min()
     }
 
     /// Returns the request that the server's question may belong to: the newest that can ask. Those that the host is not asked for

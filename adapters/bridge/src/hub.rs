@@ -14,7 +14,7 @@ use mcp_sansio::protocol::{LoggingLevel, Method, code};
 use mcp_sansio::server::{Millis, RequestToken, Scope, Server, TransportChecks};
 use mcp_sansio::sink::Out;
 
-use crate::bridge::{EMPTY, Link, PartOutcome, TERMS, answered, own, respond};
+use crate::bridge::{EMPTY, Link, Part, PartOutcome, TERMS, answered, own, respond};
 use crate::requests::Setting;
 use crate::write::{replaced, written};
 use crate::{Bridge, Hello, Host, Output};
@@ -75,7 +75,8 @@ enum Parts {
 /// [`next_output`](Hub::next_output) and the work of each server from [`next_work`](Hub::next_work).
 ///
 /// - Tools and prompts have the name of their server in front: `name_tool`. Resources keep their URIs.
-/// - A list has the pages of all servers; those that cannot be reached are left out until they come, when the list changes.
+/// - A list has the pages of all servers; those that cannot be reached, or do not answer within [`BridgeLimits::wait`](crate::BridgeLimits::wait),
+///   are left out until they do, when the list changes.
 /// - A resource is read from the server that has listed it. What no list has shown goes to one server after the other.
 pub struct Hub {
     servers: Vec<HubServer>,
@@ -190,7 +191,7 @@ impl Hub {
 
     fn take(&mut self, token: RequestToken, method: &str, params: Option<Raw<'_>>) {
         if self.servers.iter().any(|server| server.prefix.is_empty()) {
-            return self.send(0, token, message(method, params), false);
+            return self.send(0, token, message(method, params), None);
         }
         let params = params.unwrap_or(EMPTY);
         if let Some((_, member)) = LISTS.iter().find(|list| list.0 == method) {
@@ -225,17 +226,15 @@ impl Hub {
         if prompt.is_some() {
             renamed = replaced(params, "ref", |params| params.raw_if("ref", Raw::parse(&renamed).ok()));
         }
-        self.send(at, token, message(method, Raw::parse(&renamed).ok()), false);
+        self.send(at, token, message(method, Raw::parse(&renamed).ok()), None);
     }
 
     /// Gives a request to a server, or a part of it.
-    fn send(&mut self, at: usize, token: RequestToken, message: Vec<u8>, is_part: bool) {
+    fn send(&mut self, at: usize, token: RequestToken, message: Vec<u8>, part: Option<Part>) {
         let asking = self.asking.clone();
         self.tell(at, move |bridge, link, now| {
             bridge.asking = asking;
-            if is_part {
-                bridge.parts.push(token);
-            }
+            bridge.parts.extend(part);
             bridge.request(token, &message, link, now);
         });
     }
@@ -256,7 +255,7 @@ impl Hub {
         self.outputs.push_back((at, Output::About(Some(token), Box::new(act))));
     }
 
-    /// Asks all servers that are there for their parts of a list. The cursor has the cursors of all of them: an array, `null` for
+    /// Asks all servers that are there for their parts of a list, but those that still owe an earlier one. The cursor has the cursors of all of them: an array, `null` for
     /// those that have no more.
     fn list(&mut self, token: RequestToken, method: &str, member: &'static str, params: Raw<'_>) {
         let cursor = params.get("cursor").and_then(|cursor| cursor.text()).map(|cursor| cursor.to_string());
@@ -264,12 +263,13 @@ impl Hub {
         let mut parts = Vec::new();
         for at in 0..self.servers.len() {
             let own = cursors.map(|cursors| cursors?.items().nth(at)?.text().map(|own| own.to_string()));
+            let cannot = |server: &HubServer| server.bridge.behind.is_away() || server.bridge.owes(member);
             // It has said all, or cannot say anything.
-            if own == Some(None) || self.servers.get(at).is_none_or(|server| server.bridge.behind.is_away()) {
+            if own == Some(None) || self.servers.get(at).is_none_or(cannot) {
                 continue;
             }
             let params = replaced(params, "cursor", |params| params.text_if("cursor", own.flatten().as_deref()));
-            self.send(at, token, message(method, Raw::parse(&params).ok()), true);
+            self.send(at, token, message(method, Raw::parse(&params).ok()), Some(Part::new(token, Some(member))));
             parts.push((at, None));
         }
         if cursor.is_some() && parts.is_empty() {
@@ -284,18 +284,18 @@ impl Hub {
     /// away last.
     fn search(&mut self, token: RequestToken, message: Vec<u8>, uri: Option<&str>, setting: Option<Setting>) {
         if let Some(at) = uri.and_then(|uri| self.owners.get(uri)) {
-            return self.send(*at, token, message, false);
+            return self.send(*at, token, message, None);
         }
         let mut rest: VecDeque<_> = (0..self.servers.len()).collect();
         rest.make_contiguous()
             .sort_by_key(|at| self.servers.get(*at).is_some_and(|server| server.bridge.behind.is_away()));
         if let Some(at) = rest.pop_front() {
-            self.send(at, token, message.clone(), true);
+            self.send(at, token, message.clone(), Some(Part::new(token, None)));
             self.divided.push(Divided { token, parts: Parts::Search { at, rest, message, setting } });
         }
     }
 
-    /// Takes the outcome of a request at one of several servers; `None` if the server is away.
+    /// Takes the outcome of a request at one of several servers; `None` if the server is away or late.
     fn part(&mut self, from: usize, token: RequestToken, outcome: Option<PartOutcome>) {
         let Some(found) = self.divided.iter().position(|divided| divided.token == token) else { return };
         match self.divided.swap_remove(found).parts {
@@ -317,7 +317,7 @@ impl Hub {
                 }
                 _ => {
                     if let Some(at) = rest.pop_front() {
-                        self.send(at, token, message.clone(), true);
+                        self.send(at, token, message.clone(), Some(Part::new(token, None)));
                         self.divided.push(Divided { token, parts: Parts::Search { at, rest, message, setting } });
                     }
                 }
@@ -376,7 +376,7 @@ impl Hub {
             }
             let (parts, is_away) = (take(&mut server.bridge.done_parts), server.bridge.behind.is_away());
             for (token, outcome) in parts {
-                self.part(at, token, Some(outcome));
+                self.part(at, token, outcome);
             }
             let waits = |divided: &&Divided| match &divided.parts {
                 Parts::List { parts, .. } => parts.iter().any(|part| part.0 == at && part.1.is_none()),

@@ -244,6 +244,36 @@ fn a_server_that_is_away_does_not_hinder_the_others() {
     assert_eq!(names(&hubs.answer(list)), ["a_x", "b_x"]);
 }
 
+/// It is up, and says nothing: hosts get the lists of the others, at once while it owes one, and hear when it has answered.
+#[test]
+fn a_server_that_is_silent_does_not_hinder_the_others() {
+    let mut hubs = Hubs::new([OLD, OLD], ToolFilter::default());
+    let list = |hubs: &mut Hubs| {
+        let list = hubs.send("tools/list", json!({}));
+        let heard = hubs.heard(1, "tools/list");
+        hubs.result(1, &heard, r#"{"tools":[{"name":"x"}]}"#);
+        list
+    };
+    let first = list(&mut hubs);
+    let owed = hubs.heard(0, "tools/list");
+    hubs.at(0, |rig| rig.wait(9_999));
+    assert!(hubs.got().is_empty());
+    hubs.at(0, |rig| rig.wait(1));
+    assert_eq!(names(&hubs.answer(first)), ["b_x"]);
+    let second = list(&mut hubs);
+    assert_eq!(names(&hubs.answer(second)), ["b_x"]);
+    // Another list is not late.
+    hubs.send("resources/list", json!({}));
+    hubs.heard(0, "resources/list");
+    let changes = hubs.changes;
+    hubs.result(0, &owed, r#"{"tools":[]}"#);
+    assert_eq!(hubs.changes, changes + 1);
+    let third = list(&mut hubs);
+    let heard = hubs.heard(0, "tools/list");
+    hubs.result(0, &heard, r#"{"tools":[{"name":"x"}]}"#);
+    assert_eq!(names(&hubs.answer(third)), ["a_x", "b_x"]);
+}
+
 /// A resource goes to the server whose list has shown it; another one to those that are left.
 #[test]
 fn resources_are_found() {
