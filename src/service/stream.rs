@@ -57,3 +57,19 @@ impl<S> Service<'_, S> {
         Dispatched::Handled
     }
 }
+
+/// Keeps code of another package that needs `windows`, where the feature is on.
+#[cfg(feature = "windows")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_windows {
+    ($($code:tt)*) => { $($code)* };
+}
+
+/// Drops it, where the feature is off.
+#[cfg(not(feature = "windows"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_windows {
+    ($($code:tt)*) => {};
+}

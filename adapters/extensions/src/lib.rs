@@ -3,10 +3,10 @@
 //!
 //! | module | extension | features |
 //! |---|---|---|
-//! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `client`, `alloc` |
-//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | none for servers; `client`, `webhooks` |
-//! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client`, `windows` |
-//! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none; `windows` |
+//! | `tasks` | `io.modelcontextprotocol/tasks`, and the tasks of 2025-11-25: answers that are fetched later | `tasks`, `alloc` |
+//! | `events` | `io.modelcontextprotocol/events`: what happens at the server, for clients that subscribe | none for servers; `alloc`, `webhooks` |
+//! | `skills` | `io.modelcontextprotocol/skills`: directories with instructions and files | none for servers; `skills-client` |
+//! | `apps` | `io.modelcontextprotocol/ui`: pages that a host shows beside the results of tools | none |
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

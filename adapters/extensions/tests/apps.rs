@@ -1,5 +1,4 @@
 //! Apps from outside: what clients of each revision read, and which of them are shown pages.
-#![cfg(feature = "windows")]
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::RequestToken;
@@ -236,7 +235,6 @@ fn wrong_constants_are_refused() {
 }
 
 /// Pages larger than the output of the server.
-#[cfg(feature = "windows")]
 mod windows {
     use super::*;
     use mcp_sansio::frame::LineBuffer;

@@ -1,5 +1,5 @@
 //! A client that follows events: against the server of this crate, and against answers that no good server gives.
-#![cfg(feature = "client")]
+#![cfg(feature = "alloc")]
 
 use mcp_sansio::client::views::ViewError;
 use mcp_sansio::client::{ClientEvent, Request, SubscriptionFilter};

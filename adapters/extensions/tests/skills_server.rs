@@ -1,5 +1,5 @@
 //! A server with skills: every file is read and compared with its digest, also through an output smaller than the files.
-#![cfg(all(feature = "skills-client", feature = "windows"))]
+#![cfg(feature = "skills-client")]
 
 use std::collections::BTreeMap;
 

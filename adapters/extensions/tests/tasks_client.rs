@@ -1,5 +1,5 @@
 //! A client that follows tasks: against the server of this crate, and against answers that no good server gives.
-#![cfg(feature = "client")]
+#![cfg(all(feature = "alloc", feature = "tasks"))]
 
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{

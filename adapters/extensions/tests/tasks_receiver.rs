@@ -1,5 +1,5 @@
 //! The tasks of a client of 2025-11-25 from outside: each line that it writes to a server.
-#![cfg(feature = "client")]
+#![cfg(all(feature = "alloc", feature = "tasks"))]
 
 use mcp_sansio::client::result::{ClientResult, CreateMessageResult};
 use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientInfo, PendingRequest, SendError, ServerRequestKind};

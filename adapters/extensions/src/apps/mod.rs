@@ -44,6 +44,6 @@ pub use meta::{ResourceCsp, ResourceMeta, ResourcePermissions, ToolMeta, ToolVis
 pub use page::Page;
 
 /// The programs of the page about apps are tests too.
-#[cfg(all(doctest, feature = "windows"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../../docs/apps.md")]
 struct AppsDocument;

@@ -16,19 +16,14 @@ use crate::apps::constant::{is_html, is_page_uri};
 /// static RESOURCES: [Resource<()>; 1] = [PANEL.resource(|_, read| PANEL.read(read))];
 /// # let _ = &RESOURCES;
 /// ```
-/// With the feature `windows` a page may be larger than the output of the server:
+/// With the feature `windows` of `mcp-sansio` a page may be larger than the output of the server:
 /// ```
-/// # #[cfg(feature = "windows")]
-/// # fn main() {
 /// # use mcp_sansio::service::Resource;
 /// # use mcp_sansio_extensions::apps::Page;
 /// # static PANEL: Page = Page::new("ui://pump/panel", "panel", "<!doctype html><title>Pump</title>");
 /// static RESOURCES: [Resource<()>; 1] =
 ///     [PANEL.resource(|_, read| PANEL.read(read)).source(|_, _, at, to| Ok(PANEL.copy(at, to)))];
 /// # let _ = &RESOURCES;
-/// # }
-/// # #[cfg(not(feature = "windows"))]
-/// # fn main() {}
 /// ```
 /// A page that is not one does not compile:
 /// ```compile_fail,E0080
@@ -82,7 +77,7 @@ impl Page {
     }
 
     /// Answers a [`resources/read`](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources)
-    /// with the page. With the feature `windows`, a page larger than the output is sent from the
+    /// with the page. With the feature `windows` of `mcp-sansio`, a page larger than the output is sent from the
     /// [source](mcp_sansio::service::Resource::source) of the resource, which [copies](Page::copy) it.
     ///
     /// # Errors
@@ -93,8 +88,7 @@ impl Page {
         }
         let sent = read.text(self.html);
         // It is larger than the room; nothing was written.
-        #[cfg(feature = "windows")]
-        let sent = sent.or_else(|_| read.stream_text(0));
+        mcp_sansio::with_windows! { let sent = sent.or_else(|_| read.stream_text(0)); }
         sent
     }
 

@@ -1,4 +1,4 @@
-//! Events for clients (feature `client`): follows one subscription, without I/O.
+//! Events for clients (feature `alloc`): follows one subscription, without I/O.
 //!
 //! An [`EventFollower`] says which request to send and when, and takes the answers. The clients of `mcp_sansio_blocking` (`next_event`)
 //! and `mcp_sansio_smol` (`follow_events`) run it. It keeps a stream open (`events/stream`); if the server has none, it polls as often as the

@@ -67,9 +67,9 @@
 //! Occurrences are for all callers that may subscribe: [`EventType::check`] refuses subscriptions, [`EventType::matches`]
 //! picks their occurrences, and [`EventType::transform`] changes what they show. [`EventType::on_subscribe`] hears of subscriptions.
 //!
-//! Clients follow events with the module `client` (feature `client`).
+//! Clients follow events with the module `client` (feature `alloc`).
 
-#[cfg(feature = "client")]
+#[cfg(feature = "alloc")]
 pub mod client;
 mod event_type;
 mod leases;
@@ -89,6 +89,6 @@ pub use streams::StreamSlot;
 pub use subscribers::LeaseSlot;
 
 /// The programs of the page about events are tests too.
-#[cfg(all(doctest, feature = "client"))]
+#[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../../../../docs/events.md")]
 struct EventsDocument;

@@ -6,10 +6,10 @@
 //!
 //! - [`capability`]: the names of the extension, and what a server declares.
 //! - [`uri`] and [`digest`]: the rules for names, URIs and paths of files; digests.
-//! - [`entry`] (with `client`): [`Skill`], an entry that keeps the rules and the limits.
-//! - [`active`] (with `client`): [`ActiveSkill`], a skill whose `SKILL.md` is verified; it verifies each further file.
-//! - [`catalog`] (with `client`): the skills of several servers, apart from each other.
-//! - [`front_matter`] (with `client`): reads the YAML of a `SKILL.md`.
+//! - [`entry`] (with `skills-client`): [`Skill`], an entry that keeps the rules and the limits.
+//! - [`active`] (with `skills-client`): [`ActiveSkill`], a skill whose `SKILL.md` is verified; it verifies each further file.
+//! - [`catalog`] (with `skills-client`): the skills of several servers, apart from each other.
+//! - [`front_matter`] (with `skills-client`): reads the YAML of a `SKILL.md`.
 //! - [`server`]: serves skills from a constant table, without an allocator.
 //!
 //! Nothing here fetches: the application sends the requests when it needs a file, and gives the results to these types.

@@ -28,7 +28,7 @@
 //! # let _ = SERVICE;
 //! ```
 //!
-//! A test should call [`ServedSkill::check`] (with `client`), which compares the front matter with the `SKILL.md`.
+//! A test should call [`ServedSkill::check`] (with `skills-client`), which compares the front matter with the `SKILL.md`.
 //!
 //! Long files take the compiler some time. Over 50 KiB or so it stops with the lint `long_running_const_eval`: allow it
 //! for the table.
@@ -319,16 +319,14 @@ pub const fn extension<S: ServeSkills>() -> Extension<S> {
 /// Returns the resource of a `SKILL.md`, for `resources/list`. The other files need none.
 pub const fn resource<S: ServeSkills>(skill: &ServedSkill) -> Resource<S> {
     let resource = Resource::new(skill.uri, skill.name(), read_file::<S>).description(skill.description).mime(MARKDOWN);
-    #[cfg(feature = "windows")]
-    let resource = resource.source(file_source::<S>);
+    mcp_sansio::with_windows! { let resource = resource.source(file_source::<S>); }
     resource
 }
 
 /// Returns the template that reads all files, for a URI template such as `skill://{+path}`.
 pub const fn template<S: ServeSkills>(uri_template: &'static str) -> ResourceTemplate<S> {
     let template = ResourceTemplate::new(uri_template, "skills", read_file::<S>).description("The files of skills");
-    #[cfg(feature = "windows")]
-    let template = template.source(file_source::<S>);
+    mcp_sansio::with_windows! { let template = template.source(file_source::<S>); }
     template
 }
 
@@ -465,8 +463,7 @@ fn read_file<S: ServeSkills>(state: &mut S, read: &mut ReadResource<'_>) -> Hand
         if let Some(file) = skill.files.iter().find(|file| file.path == path) {
             let sent = send_file(file, read);
             // It is larger than the room; nothing was written.
-            #[cfg(feature = "windows")]
-            let sent = sent.or_else(|_| stream_file::<S>(file, read));
+            mcp_sansio::with_windows! { let sent = sent.or_else(|_| stream_file::<S>(file, read)); }
             return sent;
         }
         if skill.is_dynamic {
@@ -484,34 +481,33 @@ fn send_file(file: &'static SkillFile, read: &mut ReadResource<'_>) -> HandlerRe
     read.contents(&[contents.mime(file.mime)])
 }
 
-/// Sends a file in windows, from [`file_source`].
-#[cfg(feature = "windows")]
-fn stream_file<S: ServeSkills>(file: &'static SkillFile, read: &mut ReadResource<'_>) -> HandlerResult {
-    let number = files::<S>().position(|other| core::ptr::eq(other, file));
-    let number = number.and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
-    if file.text.is_some() { read.stream_text(number) } else { read.stream_blob(number) }
-}
-
-#[cfg(feature = "windows")]
-fn files<S: ServeSkills>() -> impl Iterator<Item = &'static SkillFile> {
-    S::SKILLS.iter().flat_map(|skill| skill.files)
-}
-
-/// Copies the bytes of a file from the position `at` on.
-#[cfg(feature = "windows")]
-fn file_source<S: ServeSkills>(
-    _: &mut S,
-    number: u32,
-    at: u32,
-    to: &mut [u8],
-) -> Result<usize, mcp_sansio::service::SourceError> {
-    let file = files::<S>().nth(number as usize);
-    let rest = file.and_then(|file| file.bytes.get(at as usize..)).unwrap_or_default();
-    let piece = rest.get(..to.len()).unwrap_or(rest);
-    if let Some(place) = to.get_mut(..piece.len()) {
-        place.copy_from_slice(piece);
+mcp_sansio::with_windows! {
+    /// Sends a file in windows, from [`file_source`].
+    fn stream_file<S: ServeSkills>(file: &'static SkillFile, read: &mut ReadResource<'_>) -> HandlerResult {
+        let number = files::<S>().position(|other| core::ptr::eq(other, file));
+        let number = number.and_then(|number| u32::try_from(number).ok()).unwrap_or(u32::MAX);
+        if file.text.is_some() { read.stream_text(number) } else { read.stream_blob(number) }
     }
-    Ok(piece.len())
+
+    fn files<S: ServeSkills>() -> impl Iterator<Item = &'static SkillFile> {
+        S::SKILLS.iter().flat_map(|skill| skill.files)
+    }
+
+    /// Copies the bytes of a file from the position `at` on.
+    fn file_source<S: ServeSkills>(
+        _: &mut S,
+        number: u32,
+        at: u32,
+        to: &mut [u8],
+    ) -> Result<usize, mcp_sansio::service::SourceError> {
+        let file = files::<S>().nth(number as usize);
+        let rest = file.and_then(|file| file.bytes.get(at as usize..)).unwrap_or_default();
+        let piece = rest.get(..to.len()).unwrap_or(rest);
+        if let Some(place) = to.get_mut(..piece.len()) {
+            place.copy_from_slice(piece);
+        }
+        Ok(piece.len())
+    }
 }
 
 const fn same(one: &[u8], other: &[u8]) -> bool {

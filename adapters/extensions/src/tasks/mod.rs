@@ -69,7 +69,7 @@
 //! A task is kept until its [`ttl`](TaskOptions::ttl) is over, also when it has ended; it then does not exist any more, and a
 //! call for its token fails. When all slots are taken, [`begin`] fails, and the call is answered with error -32603.
 //!
-//! Clients follow a task with the module `client` (feature `client`). In 2025-11-25 a client may have tasks too: `receiver`.
+//! Clients follow a task with the module `client` (feature `alloc`). In 2025-11-25 a client may have tasks too: `receiver`.
 //!
 //! # Clients of 2025-11-25
 //!
@@ -89,7 +89,7 @@
 //!
 //! `examples/brew.rs` is a server for both, with a loop of its own.
 
-#[cfg(feature = "client")]
+#[cfg(feature = "alloc")]
 pub mod client;
 #[cfg(feature = "alloc")]
 mod last_state;
@@ -97,7 +97,7 @@ mod legacy;
 mod machine;
 mod methods;
 mod place;
-#[cfg(feature = "client")]
+#[cfg(feature = "alloc")]
 pub mod receiver;
 mod response;
 mod store;
@@ -190,6 +190,6 @@ pub fn complete<S: HasTasks>(
 }
 
 /// The programs of the page about tasks are tests too.
-#[cfg(all(doctest, feature = "client"))]
+#[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../../../../docs/tasks.md")]
 struct TasksDocument;

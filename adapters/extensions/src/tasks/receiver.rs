@@ -1,4 +1,4 @@
-//! Tasks of a client (feature `client`): in [2025-11-25] a server may ask for a task, by `task` in the params of
+//! Tasks of a client (feature `alloc`): in [2025-11-25] a server may ask for a task, by `task` in the params of
 //! `sampling/createMessage` or `elicitation/create`. The client answers at once with a task, and the server fetches the result
 //! later.
 //!

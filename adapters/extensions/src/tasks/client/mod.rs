@@ -1,4 +1,4 @@
-//! Tasks for clients (feature `client`): a `tools/call` may come back with a task instead of its result.
+//! Tasks for clients (feature `alloc`): a `tools/call` may come back with a task instead of its result.
 //!
 //! 1. The [`ClientInfo`](mcp_sansio::client::ClientInfo) declares the extension: [`DECLARATION`].
 //! 2. [`TaskHandle::of`] finds the task in the result of a call. Keep [its text](TaskHandle): a program that starts again
