@@ -288,8 +288,8 @@ fn active(request: &mut CustomRequest<'_>, cursor: &Cursor, truncated: bool) -> 
 /// Forgets a stream whose request is over: call it from [`Service::on_cancel`](mcp_sansio::service::Service::on_cancel). Any other token
 /// does nothing.
 pub fn end_stream<S: HasEvents>(state: &mut S, token: RequestToken) {
-    if let Some((number, event)) = state.events_mut().streams.close(token) {
-        unsubscribe(state, event, number, |events| &mut events.streams);
+    if let Some((at, event)) = state.events_mut().streams.close(token) {
+        unsubscribe(state, event, at, |events| &mut events.streams);
     }
 }
 
@@ -303,13 +303,15 @@ pub fn turn<S: HasEvents>(
 ) -> Option<Millis> {
     let lapse = if S::LEASES { end_lapsed(state, now) } else { None };
     state.events_mut().now = now;
-    while let Some(token) = state.events_mut().streams.next(now) {
-        // The request is over.
-        if answer(state, token) == Err(RespondError::Stale) {
-            end_stream(state, token);
+    let next = loop {
+        match state.events_mut().streams.next(now) {
+            // The request is over.
+            Ok(token) if answer(state, token) == Err(RespondError::Stale) => end_stream(state, token),
+            Ok(_) => {}
+            Err(next) => break next,
         }
-    }
-    state.events().streams.next_due().into_iter().chain(lapse).min()
+    };
+    next.into_iter().chain(lapse).min()
 }
 
 /// Sends the notifications of a stream that are due, and puts the answer off again: for the method `answer` of a connection, with the

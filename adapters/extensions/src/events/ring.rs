@@ -193,8 +193,8 @@ impl<'m> Events<'m> {
 
     /// Has all streams looked at in the next [`turn`](crate::events::turn): their sources are read, and those that may not hear of it any
     /// more, or whose event type is gone, are ended. Call it when a source has something new, and when rights have changed.
-    pub fn wake(&mut self) {
-        self.streams.emitted(None);
+    pub const fn wake(&mut self) {
+        self.streams.is_woken = true;
     }
 
     /// Returns the number of occurrences that are in the ring.

@@ -4,7 +4,7 @@ use mcp_sansio::error::RpcError;
 use mcp_sansio::server::{Millis, RequestToken};
 
 use crate::events::source::{Cursor, EventSubscription};
-use crate::events::subscribers::{Place, Subscribers};
+use crate::events::subscribers::{Entry, Place, Subscribers};
 
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,8 @@ impl Place for StreamSlot {
     const FREE: Self = StreamSlot::FREE;
 
     fn is_free(&self) -> bool {
+        #[cfg(test)]
+        crate::events::subscribers::looks::add_one();
         self.state == StreamState::Free
     }
 }
@@ -97,8 +99,14 @@ pub(crate) type Streams<'m> = Subscribers<'m, StreamSlot>;
 impl Streams<'_> {
     /// Returns a stream and its subscription.
     pub(crate) fn find(&self, token: RequestToken) -> Option<(StreamSlot, EventSubscription<'_>)> {
-        let (number, slot) = self.slots.iter().enumerate().find(|(_, slot)| slot.has(token))?;
-        Some((*slot, self.subscription(number)))
+        let entry = self.of(token)?;
+        Some((*self.slots.get(entry.number)?, entry.subscription()))
+    }
+
+    fn of(&self, token: RequestToken) -> Option<Entry<'_>> {
+        // In a turn it is the one that `next` has returned.
+        let mut entries = self.entries(self.walk.0).chain(self.entries(0));
+        entries.find(|entry| self.slots.get(entry.number).is_some_and(|slot| slot.has(token)))
     }
 
     pub(crate) fn open(
@@ -121,27 +129,40 @@ impl Streams<'_> {
         }
     }
 
-    pub(crate) fn next(&mut self, now: Millis) -> Option<RequestToken> {
-        let is_due = |slot: &&mut StreamSlot| {
-            slot.state == StreamState::Due || slot.state == StreamState::Quiet && now >= slot.due_at()
-        };
-        match self.slots.iter_mut().find(is_due) {
-            Some(slot) => {
+    /// Returns the streams that have something to send, each once in a turn.
+    ///
+    /// # Errors
+    /// There is no more in this turn: the time of the next one.
+    pub(crate) fn next(&mut self, now: Millis) -> Result<RequestToken, Option<Millis>> {
+        if self.walk == (0, 0) && core::mem::take(&mut self.is_woken) {
+            self.emitted(None);
+        }
+        while let Some(Entry { number, at, end, .. }) = self.entry(self.walk.1) {
+            self.walk = (at, end);
+            let Some(slot) = self.slots.get_mut(number) else { continue };
+            if slot.state == StreamState::Due || slot.state == StreamState::Quiet && now >= slot.due_at() {
                 slot.state.enter("next", StreamState::Given);
-                Some(RequestToken::from_bits(slot.token))
-            }
-            None => {
-                // What the loop could not deliver is due again in the next turn.
-                let given = self.slots.iter_mut().filter(|slot| slot.state == StreamState::Given);
-                given.for_each(|slot| slot.state.enter("again", StreamState::Due));
-                None
+                return Ok(RequestToken::from_bits(slot.token));
             }
         }
+        self.walk = (0, 0);
+        let mut next = self.is_woken.then_some(now);
+        for slot in self.slots.iter_mut().filter(|slot| !slot.is_free()) {
+            // A hook of this turn has emitted something.
+            let due = if slot.state == StreamState::Due { now } else { slot.due_at() };
+            next = next.into_iter().chain([due]).min();
+            // What the loop could not deliver is due again in the next turn.
+            if slot.state == StreamState::Given {
+                slot.state.enter("again", StreamState::Due);
+            }
+        }
+        Err(next)
     }
 
     /// Notes how far a stream was sent, and whether there is more: then it is due again in the next turn, when there may be room.
     pub(crate) fn delivered(&mut self, stream: &StreamSlot, has_more: bool) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.has(RequestToken::from_bits(stream.token))) {
+        let number = self.of(RequestToken::from_bits(stream.token)).map(|entry| entry.number);
+        if let Some(slot) = number.and_then(|number| self.slots.get_mut(number)) {
             let state = slot.state;
             *slot = StreamSlot { state, ..*stream };
             match state {
@@ -151,14 +172,51 @@ impl Streams<'_> {
         }
     }
 
-    /// Frees the place of a stream. Returns its number and its event type.
+    /// Frees the place of a stream. Returns its position in the records, and its event type.
     pub(crate) fn close(&mut self, token: RequestToken) -> Option<(usize, u32)> {
-        let (number, slot) = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.has(token))?;
+        let Entry { number, at, .. } = self.of(token)?;
+        let slot = self.slots.get_mut(number)?;
         slot.state.enter("end", StreamState::Free);
-        Some((number, slot.event))
+        Some((at, slot.event))
     }
+}
 
-    pub(crate) fn next_due(&self) -> Option<Millis> {
-        self.slots.iter().filter(|slot| !slot.is_free()).map(StreamSlot::due_at).min()
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+    use crate::events::source::NO_ARGUMENTS;
+    use crate::events::subscribers::looks;
+
+    /// The work of a turn grows with the streams, not with their square: each lookup of one once searched from the first.
+    #[test]
+    fn a_turn_looks_at_each_stream_a_few_times() {
+        for count in [10, 100, 1_000] {
+            let mut slots = vec![StreamSlot::FREE; count];
+            let mut bytes = vec![0; 64 * count];
+            let mut streams = Streams::new(slots.as_mut_slice().into(), bytes.as_mut_slice().into(), count);
+            for (token, principal) in (1..=count as u64).zip([Some("alice"), None].into_iter().cycle()) {
+                let stream = StreamSlot::new(RequestToken::from_bits(token), 0, Cursor::EMPTY, 0);
+                streams.open(stream, &EventSubscription { arguments: NO_ARGUMENTS, principal }).unwrap();
+            }
+            for ends in [false, true] {
+                streams.is_woken = true;
+                looks::take();
+                let mut given = 0;
+                while let Ok(token) = streams.next(1) {
+                    let (stream, subscription) = streams.find(token).unwrap();
+                    assert_eq!(subscription.principal, (token.to_bits() % 2 == 1).then_some("alice"));
+                    given += 1;
+                    if ends {
+                        streams.close(token).unwrap();
+                    } else {
+                        streams.delivered(&stream, false);
+                    }
+                }
+                assert!(looks::take() < 10 * count);
+                assert_eq!(given, count);
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::memory::records::{Record, Records};
+use mcp_sansio::memory::records::Records;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::Millis;
 
@@ -27,67 +27,91 @@ pub(crate) trait Place: Copy + 'static {
 #[derive(Debug)]
 pub(crate) struct Subscribers<'m, T> {
     pub(crate) slots: Slots<'m, T>,
+    /// The arguments of each place, and its user if it has one. Those of free places stay until another one is taken.
     records: Records<'m>,
     share: usize,
+    /// The place that a turn was at last, and the next one, as positions in the records.
+    pub(crate) walk: (usize, usize),
+    /// All places are to be looked at in the next turn.
+    pub(crate) is_woken: bool,
+}
+
+/// A place that was taken, perhaps free again.
+pub(crate) struct Entry<'s> {
+    pub(crate) number: usize,
+    /// JSON
+    pub(crate) arguments: &'s [u8],
+    pub(crate) principal: Option<&'s [u8]>,
+    /// Its position in the records, and that of the next one.
+    pub(crate) at: usize,
+    pub(crate) end: usize,
+}
+
+impl<'s> Entry<'s> {
+    pub(crate) fn subscription(&self) -> EventSubscription<'s> {
+        let principal = self.principal.and_then(|name| core::str::from_utf8(name).ok());
+        EventSubscription { arguments: Raw::parse(self.arguments).unwrap_or(NO_ARGUMENTS), principal }
+    }
 }
 
 impl<'m, T: Place> Subscribers<'m, T> {
     pub(crate) const fn none() -> Self {
-        Subscribers { slots: Slots::lent(&mut []), records: Records::new(Store::none()), share: usize::MAX }
+        Subscribers::over(Slots::lent(&mut []), Store::none(), usize::MAX)
     }
 
     pub(crate) fn new(mut slots: Slots<'m, T>, store: Store<'m>, share: usize) -> Self {
         // What others have left there.
         slots.iter_mut().for_each(|slot| *slot = T::FREE);
-        Subscribers { slots, records: Records::new(store), share }
+        Subscribers::over(slots, store, share)
     }
 
-    /// Returns the arguments and the user of the place with this number.
-    pub(crate) fn subscription(&self, number: usize) -> EventSubscription<'_> {
-        let one = |kind| self.records.iter().find(|record| record.owner as usize == number && record.kind == kind);
-        let arguments = one(ARGUMENTS).and_then(|record| Raw::parse(record.data).ok());
-        let principal = one(PRINCIPAL).and_then(|record| core::str::from_utf8(record.data).ok());
-        EventSubscription { arguments: arguments.unwrap_or(NO_ARGUMENTS), principal }
+    const fn over(slots: Slots<'m, T>, store: Store<'m>, share: usize) -> Self {
+        Subscribers { slots, records: Records::new(store), share, walk: (0, 0), is_woken: false }
     }
 
-    /// Returns the number of a new place for a subscription, if the share of its user is not used up.
+    /// Returns the place at this position in the records.
+    pub(crate) fn entry(&self, at: usize) -> Option<Entry<'_>> {
+        #[cfg(test)]
+        looks::add_one();
+        let arguments = self.records.get(at)?;
+        let principal = self.records.get(at + arguments.size()).filter(|record| record.kind == PRINCIPAL);
+        Some(Entry {
+            number: arguments.owner as usize,
+            arguments: arguments.data,
+            principal: principal.map(|record| record.data),
+            at,
+            end: at + arguments.size() + principal.map_or(0, |record| record.size()),
+        })
+    }
+
+    /// Returns the places from this position in the records on.
+    pub(crate) fn entries(&self, mut from: usize) -> impl Iterator<Item = Entry<'_>> {
+        core::iter::from_fn(move || self.entry(from).inspect(|entry| from = entry.end))
+    }
+
+    /// Takes a place for a subscription, if the share of its user is not used up. Returns its number.
     pub(crate) fn add(&mut self, place: T, subscription: &EventSubscription<'_>) -> Result<usize, RpcError<'static>> {
-        let principal = subscription.principal;
-        let in_use = |slots: &[T], number: u32| slots.get(number as usize).is_some_and(|slot| !slot.is_free());
-        let is_own =
-            |record: &Record<'_>| record.kind == PRINCIPAL && Some(record.data) == principal.map(str::as_bytes);
-        let own = match principal {
-            Some(_) => self.records.iter().filter(is_own).count(),
-            // All without a user have one share together.
-            None => {
-                let named =
-                    self.records.iter().filter(|record| record.kind == PRINCIPAL && in_use(&self.slots, record.owner));
-                self.slots.iter().filter(|slot| !slot.is_free()).count().saturating_sub(named.count())
-            }
-        };
+        let slots = &self.slots;
+        self.records.remove(|record| slots.get(record.owner as usize).is_none_or(T::is_free));
+        self.walk = (0, 0);
+        let principal = subscription.principal.map(str::as_bytes);
+        // All without a user have one share together.
+        let own = self.entries(0).filter(|entry| entry.principal == principal).count();
         if own >= self.share {
             return Err(TOO_MANY);
         }
         let at = self.slots.find_free(T::is_free, || T::FREE).ok_or(TOO_MANY)?;
         let owner = u32::try_from(at).map_err(|_| TOO_MANY)?;
         let arguments = subscription.arguments.as_bytes();
-        for (kind, data) in [(ARGUMENTS, Some(arguments)), (PRINCIPAL, principal.map(str::as_bytes))] {
-            if let Some(data) = data
-                && self.records.push(owner, kind, 0, &[data]).is_err()
-            {
-                self.records.remove(|record| record.owner == owner);
-                return Err(TOO_MANY);
+        for (kind, data) in [(ARGUMENTS, Some(arguments)), (PRINCIPAL, principal)] {
+            if let Some(data) = data {
+                self.records.push(owner, kind, 0, &[data]).map_err(|_| TOO_MANY)?;
             }
         }
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = place;
         }
         Ok(at)
-    }
-
-    /// Forgets what belongs to the place with this number, which the caller frees.
-    pub(crate) fn forget(&mut self, number: usize) {
-        self.records.remove(|record| record.owner as usize == number);
     }
 }
 
@@ -108,5 +132,19 @@ impl Place for LeaseSlot {
 
     fn is_free(&self) -> bool {
         self.until.is_none()
+    }
+}
+
+/// Counts how often places are looked at.
+#[cfg(test)]
+pub(crate) mod looks {
+    std::thread_local!(static LOOKS: core::cell::Cell<usize> = const { core::cell::Cell::new(0) });
+
+    pub(crate) fn add_one() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    pub(crate) fn take() -> usize {
+        LOOKS.take()
     }
 }
