@@ -126,7 +126,7 @@ fn a_receiver_on_this_machine() {
         let posted = post(&fetcher, delivery);
         let outcome = posted.as_ref().map(|(status, body)| (*status, body.as_slice())).map_err(|failure| *failure);
         door.webhooks.delivered(delivery.number, outcome, now);
-        turn(door, now, |door, token| {
+        turn(&SERVICE, door, now, |door, token| {
             SERVICE.answer(door, token.as_custom(), &mut server, &mut out, complete).map(drop)
         });
         (bodies.recv().unwrap(), posted.unwrap().0)
@@ -135,7 +135,7 @@ fn a_receiver_on_this_machine() {
     for number in 2..=3 {
         emit(&mut door, &EventOccurrence::new("bell.rung"), now, &mut |data| data.number("door", number)).unwrap();
     }
-    turn(&mut door, now, |_, _| Ok(()));
+    turn(&SERVICE, &mut door, now, |_, _| Ok(()));
     let first = door.webhooks.next_delivery(now, now).unwrap();
     assert_eq!((carry(&mut door, &first).0["data"].clone(), first.url), (json!({ "door": 2 }), url));
     // A redirect is not followed: it is a failure, and tried again later.

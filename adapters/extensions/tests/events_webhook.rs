@@ -27,6 +27,7 @@ impl HasEvents for Door {
     const EVENTS: &'static [EventType<Self>] = &[EventType::new("bell.rung", "Somebody rings the bell")
         .check(|door: &Door, _| if door.is_closed { Err(FORBIDDEN) } else { Ok(()) })
         .matches(|_, subscription, data| {
+            assert!(subscription.arguments.get("panics").is_none(), "a test panics");
             let door = subscription.arguments.get("door").and_then(|door| door.u64());
             door.is_none_or(|door| data.get("door").and_then(|at| at.u64()) == Some(door))
         })
@@ -51,7 +52,9 @@ impl HasWebhooks for Door {
 }
 
 static EXTENSIONS: [Extension<Door>; 1] = [extension()];
-const SERVICE: Service<'static, Door> = Service::new("door", "1.0").extend(&EXTENSIONS);
+const SERVICE: Service<'static, Door> = Service::new("door", "1.0")
+    .extend(&EXTENSIONS)
+    .contain_panics(|run| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok());
 
 fn secret(byte: u8) -> WebhookSecret {
     WebhookSecret::new(&[byte; 32]).unwrap()
@@ -103,7 +106,7 @@ impl Desk {
     fn turn(&mut self) -> Vec<Value> {
         self.server.set_now(self.now);
         let (mut answers, Desk { server, door, now, .. }) = (Vec::new(), self);
-        turn(door, *now, |door, token| {
+        turn(&SERVICE, door, *now, |door, token| {
             let mut out = LineSink::new(Vec::new());
             let done = SERVICE.answer(door, token.as_custom(), server, &mut out, complete);
             answers.extend(serde_json::from_slice::<Value>(out.pending()));
@@ -412,4 +415,22 @@ fn turns_without_news_read_nothing() {
     (0..10).for_each(|_| drop(desk.turn()));
     let turns = begun.elapsed() - one_look;
     assert!(turns < one_look * 50, "{turns:?}, {one_look:?}");
+}
+
+/// A subscription whose functions panic ends, and holds no others up: once the panic ended the loop, in each turn anew.
+#[test]
+fn panics_end_the_subscription() {
+    let mut desk = Desk::new();
+    desk.subscribed(json!({ "arguments": { "door": 1 } }));
+    assert!(desk.subscribe(json!({ "arguments": { "panics": 1 } }), 1).unwrap()["result"]["id"].is_string());
+    desk.user = Some("bob");
+    desk.subscribed(json!({}));
+    desk.ring(1);
+    let posts = std::iter::from_fn(|| desk.post()).map(|delivery| body(&delivery)).collect::<Vec<_>>();
+    let error = json!({ "code": -32603, "message": "The event type has panicked" });
+    assert_eq!(posts[1], json!({ "type": "terminated", "error": error }));
+    assert_eq!((&posts[0]["data"]["door"], &posts[2]["data"]["door"], posts.len()), (&json!(1), &json!(1), 3));
+    assert_eq!(desk.door.heard, ["begin", "begin", "begin", "end"]);
+    desk.ring(1);
+    assert!(desk.post().is_none());
 }

@@ -145,7 +145,7 @@ fn go_on(app: &mut App<'_, House>, endpoint: &mut Endpoint<'_>, now: Millis) -> 
     let streams = turn(app.state, now, |state, token| {
         endpoint.answer(&mut App::new(service, state), token.as_custom(), deliver).map(drop)
     });
-    let hooks = webhook::turn(app.state, now, |state, token| {
+    let hooks = webhook::turn(service, app.state, now, |state, token| {
         endpoint.answer(&mut App::new(service, state), token.as_custom(), webhook::complete).map(drop)
     });
     while let Some(delivery) = app.state.webhooks.next_delivery(now, unix_millis()) {

@@ -1,23 +1,25 @@
 //! `events/subscribe`, `events/unsubscribe`, and the work between them.
 
-use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
-use mcp_sansio::service::{CustomRequest, HandlerResult};
+use mcp_sansio::service::{CustomRequest, HandlerResult, Service};
 use mcp_sansio::sink::to_vec;
 
 use crate::events::event_type::{EventType, FORBIDDEN};
 use crate::events::methods::{NO_SUBSCRIPTION, Wanted, write_cursor};
 use crate::events::ring::{HasEvents, WebhookMethods};
-use crate::events::source::{Cursor, Occurrences, Step, cursor_of};
+use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS, Occurrences, Step, cursor_of};
 use crate::events::subscribers::TOO_MANY;
 use crate::events::webhook::signature::WebhookSecret;
 use crate::events::webhook::table::{DeliveryFailure, Hook, HookState, LONGEST_BODY, Subscribe, Webhooks};
 use crate::shared::date::iso_8601;
+
+/// The end of a subscription whose functions have panicked.
+const PANICKED: RpcError<'static> = RpcError::internal("The event type has panicked");
 
 /// The state of a program whose events can be delivered by webhook.
 pub trait HasWebhooks: HasEvents {
@@ -171,13 +173,14 @@ fn end_expired<S: HasWebhooks>(state: &mut S, now: Millis) {
 
 /// Does what is due: ends subscriptions that were not renewed or may not go on, answers requests whose endpoints have answered, and makes the
 /// next deliveries. Returns the time of the next turn. `answer` answers a request with [`complete`], by the method `answer` of its
-/// connection.
+/// connection. A subscription ends whose functions panic, if the service [contains](Service::contain_panics) panics.
 pub fn turn<S: HasWebhooks>(
+    service: &Service<'_, S>,
     state: &mut S,
     now: Millis,
     mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
 ) -> Option<Millis> {
-    end_expired(state, now);
+    service.contained(&mut || end_expired(state, now));
     let waiting = |hook: &Hook| match hook.state {
         HookState::Verified(token, _) => Some(token),
         _ => None,
@@ -189,7 +192,11 @@ pub fn turn<S: HasWebhooks>(
         }
     }
     for at in (0..state.webhooks().hooks.len()).rev() {
-        prepare(state, at, now);
+        let mut prepared = Err(PANICKED);
+        service.contained(&mut || prepared = prepare(state, at, now));
+        if let Err(refusal) = prepared {
+            service.contained(&mut || terminate(state, at, &refusal, now));
+        }
     }
     state.webhooks().next_due()
 }
@@ -221,32 +228,40 @@ pub fn complete<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) 
     }
 }
 
+/// Ends a subscription: its endpoint hears why.
+fn terminate<S: HasWebhooks>(state: &mut S, at: usize, refusal: &RpcError<'static>, now: Millis) {
+    let error = to_vec(|out| refusal.write(out)).unwrap_or_default();
+    let body = [br#"{"type":"terminated","error":"#, error.as_slice(), b"}"].concat();
+    let Some(hook) = state.webhooks_mut().hooks.get_mut(at) else { return };
+    hook.state = HookState::Ended;
+    let (event, cursor, principal) = (event::<S>(hook), hook.cursor, hook.principal.clone());
+    // The hook gets the whole state.
+    let arguments = core::mem::take(&mut hook.arguments);
+    state.webhooks_mut().control(at, "terminated", body, cursor, now);
+    if let Some((_, end)) = event.and_then(|event| event.hooks) {
+        let arguments = Raw::parse(&arguments).unwrap_or(NO_ARGUMENTS);
+        end(state, &EventSubscription { arguments, principal: Some(&principal) });
+    }
+}
+
 /// Makes the next delivery of a subscription that has none.
-fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
-    let Some(hook) = state.webhooks().hooks.get(at) else { return };
-    let Some(event) = event::<S>(hook) else { return };
+///
+/// # Errors
+/// It may not go on.
+fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) -> Result<(), RpcError<'static>> {
+    let Some(hook) = state.webhooks().hooks.get(at) else { return Ok(()) };
+    let Some(event) = event::<S>(hook) else { return Ok(()) };
     if hook.state != HookState::Active || hook.pending.is_some() {
-        return;
+        return Ok(());
     }
-    if let Err(refusal) = event.admit(state, &hook.subscription()) {
-        let error = to_vec(|out| refusal.write(out)).unwrap_or_default();
-        let body = [br#"{"type":"terminated","error":"#, error.as_slice(), b"}"].concat();
-        let mut hook = state.webhooks_mut().hooks.remove(at);
-        hook.state = HookState::Ended;
-        if let Some((_, end)) = event.hooks {
-            end(state, &hook.subscription());
-        }
-        let cursor = hook.cursor;
-        state.webhooks_mut().control(&mut hook, "terminated", body, cursor, now);
-        return state.webhooks_mut().hooks.push(hook);
-    }
+    event.admit(state, &hook.subscription())?;
     // A turn comes after each message of anybody: without news it reads nothing.
     let has_news = match event.source {
         Some(_) => now >= hook.look,
         None => hook.not_before > 0 || state.events().end().as_str() != hook.cursor.as_str(),
     };
     if !has_news {
-        return;
+        return Ok(());
     }
     let mut next = None;
     let mut take = |step: Step<'_>| {
@@ -277,15 +292,13 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) {
     match (next, read) {
         (Some((Some(delivery), cursor)), _) => webhooks.deliver(at, delivery, cursor, now),
         // Some are gone, or one is too large.
-        (Some((None, cursor)), _) => {
-            let id = format!("msg_gap_{}", webhooks.nonce());
-            webhooks.deliver(at, (id, gap(&cursor)), cursor, now);
-        }
+        (Some((None, cursor)), _) => webhooks.control(at, "gap", gap(&cursor), cursor, now),
         (None, Ok(())) => webhooks.moved(at, end),
         // It is tried again.
         (None, Err(_)) => {}
     }
     webhooks.look_again(at, look);
+    Ok(())
 }
 
 fn gap(cursor: &Cursor) -> Vec<u8> {

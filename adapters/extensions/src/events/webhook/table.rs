@@ -266,7 +266,8 @@ impl Webhooks {
         let canonical = canonical(wanted.subscription.arguments);
         let digest = Sha256::digest(format!("{principal:?}{:?}{:?}{canonical}", wanted.url, wanted.name));
         let nonce = self.nonce();
-        let mut hook = Hook {
+        let body = format!(r#"{{"type":"verification","challenge":"{nonce}"}}"#);
+        self.hooks.push(Hook {
             id: format!("sub_{}", hex(digest.get(..16).unwrap_or_default())),
             principal: principal.to_string(),
             url: wanted.url.to_string(),
@@ -286,12 +287,10 @@ impl Webhooks {
             last_error: None,
             failed_since: None,
             nonce,
-        };
+        });
         if !is_known {
-            let body = format!(r#"{{"type":"verification","challenge":"{}"}}"#, hook.nonce);
-            self.control(&mut hook, "verification", body.into_bytes(), cursor, now);
+            self.control(self.hooks.len() - 1, "verification", body.into_bytes(), cursor, now);
         }
-        self.hooks.push(hook);
         is_known
     }
 
@@ -302,17 +301,18 @@ impl Webhooks {
         hex(&bytes)
     }
 
-    /// Has a control envelope delivered.
-    pub(crate) fn control(&mut self, hook: &mut Hook, kind: &str, body: Vec<u8>, then: Cursor, now: Millis) {
+    /// Has a control envelope delivered for the subscription at this place.
+    pub(crate) fn control(&mut self, at: usize, kind: &str, body: Vec<u8>, then: Cursor, now: Millis) {
         let id = format!("msg_{kind}_{}", self.nonce());
-        hook.pending = Some(self.pending(id, body, then, now));
+        self.deliver(at, (id, body), then, now);
     }
 
     /// Has a body delivered for the subscription at this place.
     pub(crate) fn deliver(&mut self, at: usize, (id, body): (String, Vec<u8>), then: Cursor, now: Millis) {
-        let pending = self.pending(id, body, then, now);
+        self.deliveries += 1;
         if let Some(hook) = self.hooks.get_mut(at) {
-            hook.pending = Some(pending);
+            hook.pending =
+                Some(Pending { number: self.deliveries, id, body, then, attempts: 0, at: now, is_sent: false });
         }
     }
 
@@ -335,11 +335,6 @@ impl Webhooks {
         if let Some(hook) = self.hooks.get_mut(at) {
             hook.look = look;
         }
-    }
-
-    fn pending(&mut self, id: String, body: Vec<u8>, then: Cursor, now: Millis) -> Pending {
-        self.deliveries += 1;
-        Pending { number: self.deliveries, id, body, then, attempts: 0, at: now, is_sent: false }
     }
 
     /// Returns a delivery that is due, once. `unix_millis` is the time in milliseconds since the beginning of 1970.
