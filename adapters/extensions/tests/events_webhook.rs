@@ -292,15 +292,42 @@ fn what_is_refused_at_once() {
     desk.user = None;
     assert_eq!(code(&mut desk, json!({ "url": URL, "secret": good })), -32024);
     desk.user = Some("alice");
-    // Limits: a share of a user, and one question at a time for each host.
+    // Limits: a share of a user, and one question of each user at a time for each host.
     desk.subscribed(json!({ "arguments": { "door": 1 } }));
     // The same user and URL: no second question.
     assert!(desk.subscribe(json!({ "arguments": { "door": 2 } }), 1).unwrap()["result"]["id"].is_string());
     assert_eq!(desk.subscribe(json!({ "arguments": { "door": 3 } }), 1).unwrap()["error"]["code"], -32025);
     desk.user = Some("bob");
     assert_eq!(desk.subscribe(json!({}), 1), None);
-    desk.user = Some("carol");
-    assert_eq!(desk.subscribe(json!({}), 1).unwrap()["error"]["code"], -32025);
+    let other = json!({ "url": "https://PROXY.example.com/hooks/2", "secret": good });
+    assert_eq!(code(&mut desk, other), -32025);
+}
+
+/// An endpoint that is slow to agree, or to take what is delivered, holds other users of its host up for a minute at most.
+#[test]
+fn slow_endpoints_leave_others_their_questions() {
+    let mut desk = Desk::new();
+    let limits = WebhookLimits { most: 9, share: 2, shortest: 300_000, longest: 300_000 };
+    desk.door.webhooks = Webhooks::new(limits, |bytes| bytes.fill(7));
+    desk.subscribed(json!({}));
+    desk.ring(1);
+    desk.turn();
+    let users = ["bob", "carol", "dave", "eve", "mallory"];
+    let asked = users.map(|user| {
+        desk.user = Some(user);
+        desk.subscribe(json!({}), 1).is_none()
+    });
+    assert_eq!(asked, [true, true, true, true, false]);
+    // Their questions do not wait for what is delivered.
+    let kinds = std::iter::from_fn(|| desk.post()).map(|delivery| body(&delivery)["type"].as_str().map(String::from));
+    let question = Some("verification".to_owned());
+    assert_eq!(kinds.collect::<Vec<_>>(), [question.clone(), question.clone(), question.clone(), question, None]);
+    desk.now += 59_999;
+    assert!(desk.turn().is_empty());
+    desk.now += 1;
+    let answers = desk.turn();
+    assert!(answers.len() == 4 && answers.iter().all(|answer| answer["error"]["data"]["reason"] == "timeout"));
+    assert_eq!(desk.subscribe(json!({}), 1), None);
 }
 
 // spec: E099 E100 E102

@@ -85,7 +85,7 @@ fn subscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> 
         return answer_subscribe(state, at, true, request);
     }
     state.webhooks().check_room(principal)?;
-    if state.webhooks().is_asking(url) {
+    if state.webhooks().is_asking(url, principal) {
         return Err(TOO_MANY.into());
     }
     let begin = wanted.begin(&*state)?;

@@ -20,6 +20,12 @@ const PAUSES: [Millis; 4] = [10_000, 30_000, 120_000, 480_000];
 /// Both secrets sign for so long after a change, in milliseconds.
 const GRACE: Millis = 300_000;
 
+/// An endpoint may take so long to agree, in milliseconds.
+const QUESTION_TIME: Millis = 60_000;
+
+/// The most questions to one host at a time, of which each user has one.
+const QUESTIONS: usize = 4;
+
 /// The longest body, in bytes.
 pub(crate) const LONGEST_BODY: usize = 256 << 10;
 
@@ -167,6 +173,12 @@ impl Hook {
         true
     }
 
+    /// Returns the time at which it ends, or the question to its endpoint.
+    fn end(&self) -> Millis {
+        let asked = self.pending.as_ref().filter(|_| matches!(self.state, HookState::Verifying(_)));
+        asked.map_or(self.until, |pending| self.until.min(pending.at.saturating_add(QUESTION_TIME)))
+    }
+
     fn is_verified(&self) -> bool {
         matches!(self.state, HookState::Active | HookState::Ended)
     }
@@ -233,9 +245,11 @@ impl Webhooks {
         if self.hooks.len() >= self.limits.most || own >= self.limits.share { Err(TOO_MANY) } else { Ok(()) }
     }
 
-    /// Returns whether the endpoint of a URL is being asked for another subscription: one question at a time for each host.
-    pub(crate) fn is_asking(&self, url: &str) -> bool {
-        self.hooks.iter().any(|hook| !hook.is_verified() && hook.host() == host(url))
+    /// Returns whether the host of a URL is being asked for another subscription of this user, or for many of others.
+    pub(crate) fn is_asking(&self, url: &str, principal: &str) -> bool {
+        let asked = self.hooks.iter().filter(|hook| !hook.is_verified() && hook.host().eq_ignore_ascii_case(host(url)));
+        let mut users = asked.map(|hook| hook.principal.as_str());
+        users.clone().count() >= QUESTIONS || users.any(|user| user == principal)
     }
 
     /// Renews a subscription.
@@ -318,7 +332,7 @@ impl Webhooks {
 
     /// Ends the questions to endpoints whose outcome was never noted.
     pub(crate) fn end_questions(&mut self, now: Millis) {
-        for hook in self.hooks.iter_mut().filter(|hook| hook.until <= now) {
+        for hook in self.hooks.iter_mut().filter(|hook| hook.end() <= now) {
             hook.give_up(DeliveryFailure::Timeout);
         }
     }
@@ -337,10 +351,12 @@ impl Webhooks {
         }
     }
 
-    /// Returns a delivery that is due, once. `unix_millis` is the time in milliseconds since the beginning of 1970.
+    /// Returns a delivery that is due, once: questions to endpoints first, then the one that waits for longest. `unix_millis` is the time
+    /// in milliseconds since the beginning of 1970.
     pub fn next_delivery(&mut self, now: Millis, unix_millis: u64) -> Option<WebhookDelivery> {
-        let is_due = |pending: &Pending| !pending.is_sent && pending.at <= now;
-        let hook = self.hooks.iter_mut().find(|hook| hook.pending.as_ref().is_some_and(is_due))?;
+        let is_due = |pending: &&Pending| !pending.is_sent && pending.at <= now;
+        let order = |hook: &Hook| Some((hook.is_verified(), hook.pending.as_ref().filter(is_due)?.at));
+        let hook = self.hooks.iter_mut().filter(|hook| order(hook).is_some()).min_by_key(|hook| order(hook))?;
         let pending = hook.pending.as_mut()?;
         pending.is_sent = true;
         pending.attempts += 1;
@@ -407,7 +423,7 @@ impl Webhooks {
     /// Returns the time of the next delivery, look or end.
     pub(crate) fn next_due(&self) -> Option<Millis> {
         let due = |hook: &Hook| match &hook.pending {
-            Some(pending) if pending.is_sent => hook.until,
+            Some(pending) if pending.is_sent => hook.end(),
             Some(pending) => pending.at.min(hook.until),
             None => hook.look.min(hook.until),
         };
