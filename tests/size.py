@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22221,
+    "code lines, core": 22233,
     "code lines, http": 11845,
-    "code lines, published": 65031,
+    "code lines, published": 65075,
     "public functions": 2104,
     "public types": 447,
-    "feature entries": 42,
-    "cfgs": 481,
+    "feature entries": 40,
+    "cfgs": 476,
     "tracked files": 2178,
-    "words for users": 25029,
+    "words for users": 25046,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
