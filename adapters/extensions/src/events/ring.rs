@@ -3,7 +3,6 @@
 use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw, write};
-use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, ServerChange};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
@@ -13,7 +12,6 @@ use crate::events::event_type::EventType;
 use crate::events::source::{Cursor, EventSubscription, Occurrences};
 use crate::events::streams::{StreamSlot, Streams};
 use crate::events::subscribers::{LeaseSlot, Subscribers};
-use crate::shared::record_out::RecordOut;
 
 /// The identifier of the extension.
 pub const ID: &str = "io.modelcontextprotocol/events";
@@ -23,8 +21,9 @@ pub const ID: &str = "io.modelcontextprotocol/events";
 #[doc(alias = "notifications/events/list_changed")]
 pub const LIST_CHANGED: ServerChange<'static> = ServerChange::Topic { member: "eventsListChanged", key: "" };
 
-/// The bytes before the `eventId` of an occurrence: the timestamp, and the length of the id.
-const HEAD: usize = 9;
+/// The bytes before the `eventId` of an occurrence: the length of what follows, the place of the occurrence before, the timestamp, the
+/// event type, and the length of the id.
+const HEAD: usize = 19;
 
 /// The methods `events/subscribe` and `events/unsubscribe`: `webhook::methods` (feature `webhooks`).
 pub type WebhookMethods<S> = [fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult; 2];
@@ -100,7 +99,12 @@ mcp_sansio::error_enum! {
 /// The last occurrences of the events of a program, in memory that it lends.
 #[derive(Debug)]
 pub struct Events<'m> {
-    records: Records<'m>,
+    /// The occurrences one after the other, each in one piece; the one after `wrap` begins at 0.
+    store: Store<'m>,
+    first: usize,
+    last: usize,
+    end: usize,
+    wrap: usize,
     most: usize,
     count: usize,
     /// The position after the last occurrence.
@@ -123,7 +127,11 @@ impl<'m> Events<'m> {
     #[must_use]
     pub fn new(store: impl Into<Store<'m>>, occurrences: usize, start: u64) -> Self {
         Events {
-            records: Records::new(store.into()),
+            store: store.into(),
+            first: 0,
+            last: 0,
+            end: 0,
+            wrap: usize::MAX,
             most: occurrences,
             count: 0,
             next: 0,
@@ -244,12 +252,40 @@ impl<'m> Events<'m> {
         position.map_or((self.oldest(), true), |position| (position, false))
     }
 
-    /// Returns the occurrences of an event type from a position on, oldest first.
-    fn stored(&self, event: u32, from: u64) -> impl Iterator<Item = Stored<'_>> {
-        let of_event = (self.oldest()..).zip(self.records.iter());
-        of_event
-            .filter(move |(position, record)| *position >= from && record.owner == event)
-            .filter_map(|(position, record)| Stored::of(position, &record))
+    /// Returns the occurrences from a position on, oldest first. The work grows with their number.
+    fn stored(&self, from: u64) -> impl Iterator<Item = (u64, Stored<'_>)> {
+        let mut at = Some(self.last);
+        for _ in from.saturating_add(1)..self.next {
+            at = at.and_then(|at| self.at(at)).map(|stored| stored.before);
+        }
+        (from..self.next).scan(at, |at, position| {
+            let stored = self.at((*at)?)?;
+            *at = Some(self.after(stored.end));
+            Some((position, stored))
+        })
+    }
+
+    /// Returns the occurrence at this place.
+    fn at(&self, at: usize) -> Option<Stored<'_>> {
+        #[cfg(test)]
+        crate::events::subscribers::looks::add_one();
+        let (head, rest) = self.store.bytes().get(at..)?.split_first_chunk()?;
+        let [a, b, c, d, e, f, g, h, timestamp @ .., i, j, id_len]: [u8; HEAD] = *head;
+        let len = u32::from_le_bytes([a, b, c, d]) as usize;
+        let (id, data) = rest.get(..len)?.split_at_checked(usize::from(id_len))?;
+        Some(Stored {
+            before: u32::from_le_bytes([e, f, g, h]) as usize,
+            end: at + HEAD + len,
+            event: u16::from_le_bytes([i, j]),
+            timestamp: u64::from_le_bytes(timestamp),
+            id: core::str::from_utf8(id).ok()?,
+            data,
+        })
+    }
+
+    /// Returns the place of the occurrence after one that ends here.
+    const fn after(&self, end: usize) -> usize {
+        if end == self.wrap { 0 } else { end }
     }
 
     fn push(
@@ -260,6 +296,7 @@ impl<'m> Events<'m> {
         data: &mut dyn FnMut(&mut Object<'_, '_>),
     ) -> Result<(), EmitError> {
         let id_len = u8::try_from(occurrence.id.len()).map_err(|_| EmitError::TooLarge)?;
+        let event = u16::try_from(event).map_err(|_| EmitError::UnknownEvent)?;
         let mut write = |out: &mut dyn Out| {
             whole(out, MessageHead::Result, |out| {
                 let mut object = Object::open(out);
@@ -268,67 +305,66 @@ impl<'m> Events<'m> {
             })
         };
         // Writes it twice, so that no more occurrences are dropped than it needs.
-        let mut size = Measure(0);
-        write(&mut size).map_err(|_| EmitError::NotWritten)?;
-        self.make_room(OVERHEAD + HEAD + occurrence.id.len() + size.0)?;
+        let mut out = Piece { len: 0, bytes: None };
+        write(&mut out).map_err(|_| EmitError::NotWritten)?;
+        let len = occurrence.id.len() + out.len;
+        let at = self.make_room(HEAD + len)?;
+        let number = |number: usize| u32::try_from(number).map(u32::to_le_bytes).map_err(|_| EmitError::TooLarge);
         let timestamp = occurrence.timestamp.unwrap_or(self.unix_millis(now)).to_le_bytes();
-        let from = self.records.used();
-        let head = [&timestamp[..], &[id_len], occurrence.id.as_bytes()];
-        self.records.push(event, 0, 0, &head).map_err(|_| EmitError::TooLarge)?;
-        let mut out = RecordOut { records: &mut self.records, at: from, from: HEAD + occurrence.id.len(), len: 0 };
-        if write(&mut out).is_err() {
-            self.records.drop_last(from);
+        let id = occurrence.id.as_bytes();
+        let head = [&number(len)?[..], &number(self.last)?, &timestamp, &event.to_le_bytes(), &[id_len], id];
+        let mut out = Piece { len: 0, bytes: self.store.bytes_mut().get_mut(at..at + HEAD + len) };
+        let written = head.iter().try_for_each(|part| out.put(part)).and_then(|()| write(&mut out));
+        if written.is_err() || out.len != HEAD + len {
             return Err(EmitError::NotWritten);
         }
+        if at < self.end {
+            self.wrap = self.end;
+        }
+        (self.last, self.end) = (at, at + HEAD + len);
         (self.count, self.next) = (self.count + 1, self.next + 1);
         Ok(())
     }
 
-    /// Drops the oldest occurrences until there is room for one more with `size` bytes.
-    fn make_room(&mut self, size: usize) -> Result<(), EmitError> {
-        if size > self.records.limit() || self.most == 0 {
+    /// Drops the oldest occurrences until there is room for one more with `size` bytes in one piece. Returns its place.
+    fn make_room(&mut self, size: usize) -> Result<usize, EmitError> {
+        if size > self.store.limit() || self.most == 0 {
             return Err(EmitError::TooLarge);
         }
-        let (mut used, mut dropped) = (self.records.used(), 0);
-        for record in self.records.iter() {
-            if used + size <= self.records.limit() && self.count - dropped < self.most {
-                break;
+        loop {
+            if self.count == 0 {
+                (self.first, self.end, self.wrap) = (0, 0, usize::MAX);
             }
-            (used, dropped) = (used - record.size(), dropped + 1);
+            let (at, limit) = match self.end + size {
+                _ if self.last < self.first => (self.end, self.first),
+                end if end > self.store.limit() => (0, self.first),
+                _ => (self.end, self.store.limit()),
+            };
+            if self.count < self.most && at + size <= limit && self.store.reach(at + size) {
+                return Ok(at);
+            }
+            self.first = self.at(self.first).map(|oldest| self.after(oldest.end)).ok_or(EmitError::TooLarge)?;
+            self.count -= 1;
+            if self.first == 0 {
+                self.wrap = usize::MAX;
+            }
         }
-        if dropped == 0 {
-            return Ok(());
-        }
-        let mut left = dropped;
-        self.records.remove(|_| {
-            let drops = left > 0;
-            left -= usize::from(drops);
-            drops
-        });
-        self.count -= dropped;
-        Ok(())
     }
 }
 
 /// An occurrence of the ring.
 #[derive(Clone, Copy)]
 struct Stored<'r> {
-    position: u64,
+    /// The places of the one before, and behind this one.
+    before: usize,
+    end: usize,
+    event: u16,
     /// In milliseconds since the beginning of 1970.
     timestamp: u64,
     /// Empty if the program gave none.
     id: &'r str,
-    data: Raw<'r>,
-}
-
-impl<'r> Stored<'r> {
-    fn of(position: u64, record: &Record<'r>) -> Option<Self> {
-        let (timestamp, rest) = record.data.split_first_chunk()?;
-        let (len, rest) = rest.split_first()?;
-        let (id, data) = rest.split_at_checked(usize::from(*len))?;
-        let (id, data) = (core::str::from_utf8(id).ok()?, Raw::parse(data).ok()?);
-        Some(Stored { position, timestamp: u64::from_le_bytes(*timestamp), id, data })
-    }
+    /// JSON
+    data: &'r [u8],
 }
 
 /// The ring as the source of an event type.
@@ -343,13 +379,15 @@ pub(crate) fn ring<S: HasEvents>(
     if is_gap {
         found.gap(events.cursor(from).as_str());
     }
-    for stored in events.stored(found.event, from) {
-        if !(event.matches)(state, subscription, stored.data) {
+    let number = found.event;
+    for (position, stored) in events.stored(from).filter(|(_, stored)| u32::from(stored.event) == number) {
+        let Some(content) = Raw::parse(stored.data).ok().filter(|data| (event.matches)(state, subscription, *data))
+        else {
             continue;
-        }
-        let (own, after) = (events.cursor(stored.position), events.cursor(stored.position + 1));
+        };
+        let (own, after) = (events.cursor(position), events.cursor(position + 1));
         let id = if stored.id.is_empty() { own.as_str() } else { stored.id };
-        let mut data = |data: &mut Object<'_, '_>| (event.transform)(state, subscription, stored.data, data);
+        let mut data = |data: &mut Object<'_, '_>| (event.transform)(state, subscription, content, data);
         if !found.push(id, stored.timestamp, after.as_str(), &mut data) {
             return Ok(());
         }
@@ -378,12 +416,19 @@ pub fn emit<S: HasEvents>(
     Ok(())
 }
 
-/// A sink that counts.
-struct Measure(usize);
+/// A sink that counts, and writes to memory if there is any.
+struct Piece<'p> {
+    len: usize,
+    bytes: Option<&'p mut [u8]>,
+}
 
-impl Sink for Measure {
+impl Sink for Piece<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        self.0 += bytes.len();
+        if let Some(all) = &mut self.bytes {
+            let place = all.get_mut(self.len..).and_then(|free| free.get_mut(..bytes.len()));
+            place.ok_or(FullError::Never)?.copy_from_slice(bytes);
+        }
+        self.len += bytes.len();
         Ok(())
     }
 
@@ -392,16 +437,16 @@ impl Sink for Measure {
     }
 }
 
-impl Out for Measure {
+impl Out for Piece<'_> {
     fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
         Ok(())
     }
     fn end(&mut self) {}
     fn mark(&self) -> Mark {
-        Mark::new(self.0)
+        Mark::new(self.len)
     }
     fn roll_back(&mut self, mark: Mark) {
-        self.0 = mark.at();
+        self.len = mark.at();
     }
     fn hold(&mut self, _: bool) {}
     fn held(&self) -> bool {
@@ -409,5 +454,70 @@ impl Out for Measure {
     }
     fn capacity(&self) -> usize {
         usize::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::events::subscribers::looks;
+
+    fn emit(events: &mut Events<'_>, event: u32, id: &str, text: &str) -> Result<(), EmitError> {
+        events.push(event, &EventOccurrence::new("any").id(id), 5, &mut |data| data.text("a", text))
+    }
+
+    /// Occurrences of all sizes, in memory of all sizes: those that are left are the last ones, whole, wherever the ring turns.
+    #[test]
+    fn what_is_left_is_whole() {
+        let mut random = 9_u32;
+        let mut next = move |most: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 16) % most
+        };
+        for limit in 40..400 {
+            let mut bytes = std::vec![0xff; limit];
+            let (mut events, mut all) = (Events::new(bytes.as_mut_slice(), 1 + limit / 40, 7), Vec::new());
+            for event in 0..60 {
+                let (id, text) = ("i".repeat(next(4) as usize), "x".repeat(next(limit as u32 / 2) as usize));
+                match emit(&mut events, event, &id, &text) {
+                    Ok(()) => all.push((event, id, text)),
+                    Err(why) => assert_eq!(why, EmitError::TooLarge),
+                }
+                let gave_up = events.push(event, &EventOccurrence::new("any"), 5, &mut |data| {
+                    data.text("a", if next(2) == 0 { "x" } else { "other" });
+                });
+                match gave_up {
+                    Ok(()) => all.extend(events.stored(events.next - 1).map(|(_, stored)| {
+                        let text = String::from_utf8(stored.data[6..stored.data.len() - 2].to_vec()).unwrap();
+                        (event, String::new(), text)
+                    })),
+                    Err(why) => assert!(matches!(why, EmitError::NotWritten | EmitError::TooLarge)),
+                }
+                for from in events.oldest()..=events.next {
+                    let stored = events.stored(from).map(|(_, stored)| {
+                        let text = Raw::parse(stored.data).unwrap().get("a").unwrap().text().unwrap().to_string();
+                        (u32::from(stored.event), stored.id.into(), text)
+                    });
+                    assert_eq!(stored.collect::<Vec<_>>(), all[from as usize..], "{limit} bytes, from {from}");
+                }
+            }
+        }
+    }
+
+    /// Neither to emit into a full ring nor to read its end passes all that is there.
+    #[test]
+    fn a_full_ring_costs_no_more() {
+        let mut bytes = std::vec![0; 64 << 10];
+        let mut events = Events::new(bytes.as_mut_slice(), 1_000, 7);
+        for count in [1_000, 10_000] {
+            looks::take();
+            (0..count).for_each(|event| emit(&mut events, event, "", "text").unwrap());
+            assert!(looks::take() <= count as usize);
+            assert_eq!((events.count(), events.stored(events.next - 3).count()), (1_000, 3));
+            assert!(looks::take() < 10);
+        }
     }
 }

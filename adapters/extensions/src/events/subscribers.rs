@@ -55,17 +55,13 @@ impl<'s> Entry<'s> {
 }
 
 impl<'m, T: Place> Subscribers<'m, T> {
-    pub(crate) const fn none() -> Self {
-        Subscribers::over(Slots::lent(&mut []), Store::none(), usize::MAX)
+    pub(crate) fn none() -> Self {
+        Subscribers::new(Slots::lent(&mut []), Store::none(), usize::MAX)
     }
 
     pub(crate) fn new(mut slots: Slots<'m, T>, store: Store<'m>, share: usize) -> Self {
         // What others have left there.
         slots.iter_mut().for_each(|slot| *slot = T::FREE);
-        Subscribers::over(slots, store, share)
-    }
-
-    const fn over(slots: Slots<'m, T>, store: Store<'m>, share: usize) -> Self {
         Subscribers { slots, records: Records::new(store), share, walk: (0, 0), is_woken: false }
     }
 
