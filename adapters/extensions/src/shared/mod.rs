@@ -1,4 +1,3 @@
-//! Parts of tasks and of events: times as text, and messages that are kept.
+//! Parts of tasks and of events: times as text.
 
 pub(crate) mod date;
-pub(crate) mod record_out;

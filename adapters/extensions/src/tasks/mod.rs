@@ -99,6 +99,7 @@ mod methods;
 mod place;
 #[cfg(feature = "alloc")]
 pub mod receiver;
+mod record_out;
 mod response;
 mod store;
 mod waiters;

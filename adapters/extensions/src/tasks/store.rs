@@ -12,8 +12,8 @@ use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputRe
 use mcp_sansio::sink::{MessageHead, Out, whole};
 
 use crate::shared::date::iso_8601;
-use crate::shared::record_out::RecordOut;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
+use crate::tasks::record_out::RecordOut;
 use crate::tasks::waiters::{self, WAITER};
 
 /// The identifier of the extension.
