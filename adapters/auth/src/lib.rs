@@ -95,6 +95,7 @@ pub use client::{
     flow::{self, Authorization},
     steps::{self, Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step},
     store::{self, CredentialStore},
+    well_known,
 };
 pub use time::UnixSeconds;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
-use mcp_sansio_auth::jose::{Es256, Jwk, Verifier};
+use mcp_sansio_auth::jose::{Es256, Es256Key, Jwk, KeyHeader, Signer, Verifier, sign};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -60,6 +60,8 @@ pub(crate) fn answer(state: &mut State, origins: &Origins, role: Role, request: 
         "/authorize" => authorize(state, &mut issuer, &origin, request),
         "/token" => token(state, &mut issuer, &origin, request),
         "/revoke" => revoke(state, &mut issuer, request),
+        "/introspect" => introspect(state, &issuer, &origin, request),
+        "/jwks" => state.with_key(|key| Response::new(200, "application/json", format!("{{\"keys\":[{key}]}}"))),
         _ => Response::new(404, "text/plain", "nothing here"),
     };
     state.issuers.insert(role, issuer);
@@ -74,6 +76,8 @@ fn metadata(origin: &str) -> Response {
             "authorization_endpoint": format!("{origin}/authorize"),
             "token_endpoint": format!("{origin}/token"),
             "revocation_endpoint": format!("{origin}/revoke"),
+            "introspection_endpoint": format!("{origin}/introspect"),
+            "jwks_uri": format!("{origin}/jwks"),
             "registration_endpoint": format!("{origin}/register"),
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
@@ -109,6 +113,21 @@ fn register(state: &mut State, issuer: &mut Issuer, role: Role, request: &Reques
 }
 
 impl State {
+    /// Calls `act` with the public key of tokens that are signed.
+    fn with_key<R>(&self, act: impl FnOnce(&str) -> R) -> R {
+        let key = Es256Key::from_bytes(&[self.key.max(1); 32]).unwrap();
+        let public = key.public_key().unwrap().to_string();
+        act(&format!("{{\"kid\":\"{}\",{}", self.key, &public[1..]))
+    }
+
+    /// Signs an access token.
+    pub fn sign(&self, claims: &Value) -> String {
+        let (id, mut space) = (self.key.to_string(), [0; 4096]);
+        let key = Es256Key::from_bytes(&[self.key.max(1); 32]).unwrap().key_id(&id);
+        let mut write = |out: &mut dyn mcp_sansio::sink::Sink| out.put(claims.to_string().as_bytes());
+        sign(&key, "at+jwt", KeyHeader::Id, &mut write, &mut space).unwrap().to_owned()
+    }
+
     /// Registers a client in advance.
     pub fn register(&mut self, role: Role, id: &str, secret: &str) {
         let client = Client {
@@ -225,7 +244,10 @@ fn token(state: &mut State, issuer: &mut Issuer, origin: &str, request: &Request
     granted.until = state.lifetime.map(|time| Instant::now() + time);
     issuer.count += 1;
     let port = origin.rsplit(':').next().unwrap_or("");
-    let access = format!("access-{port}-{}", issuer.count);
+    let access = match state.signs {
+        true => state.sign(&claims(origin, &granted)),
+        false => format!("access-{port}-{}", issuer.count),
+    };
     let mut body = json!({
         "access_token": access,
         "token_type": if granted.jkt.is_some() { "DPoP" } else { "Bearer" },
@@ -241,6 +263,30 @@ fn token(state: &mut State, issuer: &mut Issuer, origin: &str, request: &Request
     state.secrets.push(access.clone());
     issuer.tokens.insert(access, granted);
     Response::json(200, &body).with("Cache-Control", "no-store")
+}
+
+/// The claims of a token.
+fn claims(origin: &str, token: &Token) -> Value {
+    let (client, scope, resource) = (&token.client, &token.scope, &token.resource);
+    let mut claims = json!({"iss": origin, "aud": resource, "sub": "ann", "client_id": client, "scope": scope});
+    claims["exp"] = json!(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + 600);
+    if let Some(jkt) = &token.jkt {
+        claims["cnf"] = json!({"jkt": jkt});
+    }
+    claims
+}
+
+/// Says what a token is.
+fn introspect(state: &mut State, issuer: &Issuer, origin: &str, request: &Request) -> Response {
+    if let Err(refusal) = authenticate(state, issuer, request) {
+        return refusal;
+    }
+    let Some(token) = issuer.tokens.get(&request.param("token")) else {
+        return Response::json(200, &json!({"active": false}));
+    };
+    let mut claims = claims(origin, token);
+    claims["active"] = json!(token.until.is_none_or(|until| until > Instant::now()));
+    Response::json(200, &claims)
 }
 
 /// Revokes a refresh token.

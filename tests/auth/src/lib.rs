@@ -76,6 +76,10 @@ pub struct State {
     pub demands_dpop: bool,
     /// The time for which a token is good.
     pub lifetime: Option<Duration>,
+    /// Access tokens are signed; else only their issuer can read them.
+    pub signs: bool,
+    /// The number of the key that signs them.
+    pub key: u8,
     sessions: u32,
 }
 
@@ -201,7 +205,7 @@ impl World {
     /// Notes what no server must get.
     fn watch(&self, state: &mut State, role: Role, request: &Request) {
         let credentials = request.headers("authorization").count() + request.headers("dpop").count();
-        let is_token_request = request.path() == "/token";
+        let is_token_request = request.path() == "/token" || request.path() == "/introspect";
         let is_mcp = role == Role::Mcp && request.path() == "/mcp";
         if credentials > 0 && !is_mcp && !is_token_request {
             state.violations.push(format!("credentials went to {role:?} {}", request.path()));
@@ -213,7 +217,10 @@ impl World {
         }
         let tokens = state.issuers.values().flat_map(|issuer| issuer.tokens.keys());
         let all = format!("{:?} {}", request, String::from_utf8_lossy(&request.body));
-        if role != Role::Mcp && tokens.into_iter().any(|token| all.contains(token.as_str())) {
+        if role != Role::Mcp
+            && request.path() != "/introspect"
+            && tokens.into_iter().any(|token| all.contains(token.as_str()))
+        {
             state.violations.push(format!("an access token went to {role:?} {}", request.path()));
         }
     }

@@ -77,9 +77,7 @@ use mcp_sansio_http::client::Url;
 use crate::client::config::{AuthorizationConfig, GrantType, IdentityProvider, Secret};
 use crate::client::demand::Demand;
 use crate::client::error::{AuthorizationError, Document, FetchFailure, Mismatch, shown};
-use crate::client::metadata::{
-    IntoSome, Members, ResourceMetadata, ServerMetadata, includes, resource_places, server_places, unite,
-};
+use crate::client::metadata::{IntoSome, Members, ResourceMetadata, ServerMetadata, includes, resource_places, unite};
 use crate::client::registration::{self, Client};
 use crate::client::requests::{
     self, ID_JAG, JWT_BEARER, OFFLINE_ACCESS, is_json, origin_of, proof, refusal, same_origin, seconds, thumbprint,
@@ -87,7 +85,7 @@ use crate::client::requests::{
 use crate::client::state::{Flow, GrantKind, Origin, State};
 use crate::client::steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
 use crate::client::store::{CredentialStore, Registration, Token, is_sendable};
-use crate::client::well_known::{inserted, origin};
+use crate::client::well_known::{inserted, origin, server_places};
 use crate::form::{decode, fields};
 use crate::jose::Signer;
 use crate::pkce::{Base64Of32, CodeVerifier};

@@ -7,7 +7,7 @@ use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio_http::client::Url;
 
 use crate::client::error::{AuthorizationError, Document, shown};
-use crate::client::well_known::{appended, inserted, origin};
+use crate::client::well_known::{inserted, origin};
 use crate::url::acceptable;
 
 /// Most elements of a list that are read.
@@ -206,21 +206,6 @@ pub(crate) fn resource_places(challenge: Option<String>, server: &Url<'_>) -> Ve
     places
 }
 
-/// Returns the places of authorization server metadata in the order in which they are tried, the last one first.
-pub(crate) fn server_places(issuer: &Url<'_>) -> Vec<String> {
-    // A slash at the end of the path is not part of the places (RFC 8414, section 3.1).
-    let inserted = |name| {
-        let place = inserted(issuer, name);
-        place.strip_suffix('/').map(ToString::to_string).unwrap_or(place)
-    };
-    let inserted_openid = inserted("openid-configuration");
-    let appended_openid = appended(issuer, "openid-configuration");
-    let mut places = if inserted_openid == appended_openid { Vec::new() } else { alloc::vec![appended_openid] };
-    places.push(inserted_openid);
-    places.push(inserted("oauth-authorization-server"));
-    places
-}
-
 /// Returns whether a text is one scope: `scope-token` of
 /// [RFC 6749, section 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3).
 pub(crate) fn is_scope_token(text: &str) -> bool {
@@ -247,6 +232,7 @@ pub(crate) fn includes(scopes: &str, some: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::well_known::server_places;
     use std::format;
 
     fn places(url: &str, of: fn(&Url<'_>) -> Vec<String>) -> Vec<String> {

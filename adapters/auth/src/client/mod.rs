@@ -11,4 +11,4 @@ mod requests;
 mod state;
 pub mod steps;
 pub mod store;
-mod well_known;
+pub mod well_known;

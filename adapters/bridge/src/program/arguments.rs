@@ -6,6 +6,8 @@ use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio_bridge::{BridgeLimits, ToolFilter};
 use mcp_sansio_host::{ServerEntry, plain_json};
 
+use crate::resource_server::{self, GuardOptions};
+
 const HELP: &str = "\
 mcp-bridge: keeps a host's connection while its MCP server is restarted, unplugged or updated,
 and lets hosts and servers of all revisions (2024-11-05 to 2026-07-28) talk to each other.
@@ -117,6 +119,7 @@ pub(crate) struct Arguments {
     /// Names that `Host` may have besides those of this machine.
     pub(crate) names: Vec<String>,
     pub(crate) token: Option<String>,
+    pub(crate) guard: GuardOptions,
     pub(crate) hosts: usize,
     /// The speed of a serial line, in bits per second.
     pub(crate) baud: u32,
@@ -146,6 +149,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         listen: None,
         names: Vec::new(),
         token: None,
+        guard: GuardOptions::default(),
         hosts: 64,
         baud: 115_200,
         era: None,
@@ -170,7 +174,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         let (name, own) =
             option.split_once('=').map_or((&*option, None), |(name, value)| (name, Some(value.to_owned())));
         match name {
-            "-h" | "--help" => return Ok(Parsed::Help(HELP.into())),
+            "-h" | "--help" => return Ok(Parsed::Help([HELP, resource_server::HELP].concat())),
             "-V" | "--version" => {
                 return Ok(Parsed::Help(concat!("mcp-bridge ", env!("CARGO_PKG_VERSION"), "\n").into()));
             }
@@ -191,6 +195,7 @@ pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, S
         }
         (None, false) => {}
     }
+    parsed.guard.check(parsed.listen.is_some() && parsed.token.is_none())?;
     Ok(Parsed::Run(Box::new(parsed)))
 }
 
@@ -239,6 +244,7 @@ impl Arguments {
             "--in-flight" => self.limits.in_flight = number()?,
             "--kept" => self.limits.kept = number()?,
             "--questions" => self.limits.questions = number()?,
+            _ if self.guard.set(name, &value)? => {}
             _ => return Err(format!("no option {name}; --help shows them")),
         }
         Ok(())

@@ -23,6 +23,7 @@ use mcp_sansio_smol::http::{
 };
 
 use crate::arguments::Arguments;
+use crate::resource_server::Guard;
 use crate::{GRACE, READ_AHEAD, Shared, lock};
 
 /// Passes requests, notifications and responses of all hosts to the hub.
@@ -90,27 +91,38 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         _ => HttpServer::bind(format!("127.0.0.1:{address}")),
     };
     let server = server.map_err(fault)?;
+    let mut names: Vec<&'static str> = arguments.names.iter().map(|name| &*name.clone().leak()).collect();
+    let mut config = EndpointConfig::DEFAULT.streams(StreamPolicy::Deferred);
+    let (server, guard) = match Guard::new(arguments, &mut config, &mut names)? {
+        Some((guard, decided)) => (server.late(decided), Some(guard)),
+        None => (server, None),
+    };
     lock(&shared.hub).open(None);
     settled(shared, &arguments.limits).await;
     let hello = lock(&shared.hub).hello();
     let service = passing(hello.info());
     match server.local_addr() {
-        Ok(bound) => eprintln!("mcp-bridge: listens at http://{bound}/mcp"),
+        Ok(bound) => eprintln!("mcp-bridge: listens at http://{bound}{}", config.path),
         Err(_) => eprintln!("mcp-bridge: listens at {address}"),
     }
     let token = arguments.token.as_deref();
-    let authorize = move |head: &RequestHead<'_>| match token {
-        Some(token) if !head.bearer().is_some_and(|given| is_same_secret(given.as_bytes(), token.as_bytes())) => {
+    let asking = guard.clone();
+    let authorize = |head: &RequestHead<'_>| match (&guard, token) {
+        (Some(guard), _) => guard.authorize(head),
+        (_, Some(token)) if !head.bearer().is_some_and(|given| is_same_secret(given.as_bytes(), token.as_bytes())) => {
             Access::Denied { status: 401, challenge: Some("Bearer") }
         }
         _ => Access::Granted { principal: None },
     };
     let writer = shared.clone();
     let mut uris = Vec::new();
-    let server = server.options(options(arguments)).authorize(&authorize).tick(move |app, endpoint, _| {
-        write(&writer, app, endpoint, &mut uris);
-        None
-    });
+    let server = server.options(options(arguments, config.hosts(names.leak()))).authorize(&authorize).tick(
+        move |app, endpoint, now| {
+            write(&writer, app, endpoint, &mut uris);
+            // An authorization server that is silent ends no question: then its time does.
+            asking.as_ref().filter(|guard| guard.is_asking()).map(|_| now + 1000)
+        },
+    );
     server.serve(&service, &mut shared.clone()).await.map_err(fault)
 }
 
@@ -119,10 +131,8 @@ fn messages(limits: &BridgeLimits) -> MessageLimits {
 }
 
 /// The limits of the server in front.
-fn options(arguments: &Arguments) -> HttpServerOptions {
+fn options(arguments: &Arguments, config: EndpointConfig<'static>) -> HttpServerOptions {
     let (limits, hosts) = (&arguments.limits, arguments.hosts);
-    let names: Vec<&'static str> = arguments.names.iter().map(|name| &*name.clone().leak()).collect();
-    let config = EndpointConfig::DEFAULT.hosts(names.leak()).streams(StreamPolicy::Deferred);
     let streams = EndpointLimits {
         sessions: hosts,
         streams: hosts.saturating_mul(2).saturating_add(limits.in_flight),

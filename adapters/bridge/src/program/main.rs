@@ -10,6 +10,8 @@ mod journal;
 mod listen;
 #[cfg_attr(not(feature = "tls"), path = "no_login.rs")]
 mod login;
+#[cfg_attr(not(feature = "tls"), path = "no_resource_server.rs")]
+mod resource_server;
 mod target;
 
 use std::cell::Cell;
