@@ -19,13 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22233,
     "code lines, http": 11845,
-    "code lines, published": 65075,
-    "public functions": 2104,
+    "code lines, published": 65458,
+    "public functions": 2106,
     "public types": 447,
     "feature entries": 40,
     "cfgs": 476,
-    "tracked files": 2178,
-    "words for users": 25046,
+    "tracked files": 2181,
+    "words for users": 25219,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
