@@ -52,6 +52,7 @@ fn read_letters(
 }
 
 fn note(post: &mut Post, what: &str, subscription: &EventSubscription<'_>) {
+    assert!(what == "join" || subscription.arguments.get("panics").is_none(), "a test panics");
     post.heard.push(format!("{what} {} {}", subscription.arguments.as_str(), subscription.principal.unwrap_or("-")));
     let greeting = EventOccurrence::new("channel.joined");
     emit(post, &greeting, 0, &mut |_| {}).unwrap();
@@ -84,7 +85,10 @@ impl HasEvents for Post {
 }
 
 static EXTENSIONS: [Extension<Post>; 1] = [extension()];
-const SERVICE: Service<'static, Post> = Service::new("post", "1.0").extend(&EXTENSIONS).on_cancel(end_stream);
+const SERVICE: Service<'static, Post> = Service::new("post", "1.0")
+    .extend(&EXTENSIONS)
+    .on_cancel(end_stream)
+    .contain_panics(|run| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok());
 
 struct Desk {
     server: Server<'static>,
@@ -309,6 +313,18 @@ fn the_hooks_of_a_stream() {
     assert_eq!(desk.post.heard.last().unwrap(), r#"leave {"room":4} -"#);
     assert_eq!(desk.turn(), ["event 77.2"]);
     assert_eq!(desk.post.heard.len(), 2);
+}
+
+/// Once the panic of a hook took all streams with it: none was heard of again, and no other one could be opened.
+#[test]
+fn a_hook_that_panics_leaves_the_other_streams() {
+    let mut desk = Desk::new();
+    desk.ask(4, "events/stream", json!({ "name": "channel.joined" }));
+    desk.ask(5, "events/stream", json!({ "name": "message.sent", "arguments": { "panics": 4 } }));
+    assert_eq!(desk.turn(), ["event 77.1"]);
+    desk.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 } }));
+    assert_eq!(short(&desk.ask(6, "events/stream", json!({ "name": "message.sent" }))[0]), "active 77.1 false");
+    assert_eq!(desk.turn(), ["event 77.2"]);
 }
 
 // spec: E040

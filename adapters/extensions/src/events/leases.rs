@@ -49,23 +49,35 @@ pub(crate) fn end_lapsed<S: HasEvents>(state: &mut S, now: Millis) -> Option<Mil
     state.events().leases.slots.iter().filter_map(|slot| slot.until).min()
 }
 
+/// Returns one of the tables.
+type Table<T> = for<'e> fn(&'e mut Events<'static>) -> &'e mut Subscribers<'static, T>;
+
 /// Calls the hook for a subscription that is over, which is at this position in the records. Its place is free already.
-pub(crate) fn unsubscribe<S: HasEvents, T: Place>(
-    state: &mut S,
-    event: u32,
-    at: usize,
-    table: impl for<'e> Fn(&'e mut Events<'static>) -> &'e mut Subscribers<'static, T>,
-) {
+pub(crate) fn unsubscribe<S: HasEvents, T: Place>(state: &mut S, event: u32, at: usize, table: Table<T>) {
     if let Some((_, end)) = S::EVENTS.get(event as usize).and_then(|event| event.hooks) {
         // The hook gets the state and the arguments, which lie there: the table is taken out meanwhile.
         let taken = core::mem::replace(table(state.events_mut()), Subscribers::none());
-        if let Some(entry) = taken.entry(at) {
-            end(state, &entry.subscription());
+        let lent = Lent { state, taken, table };
+        if let Some(entry) = lent.taken.entry(at) {
+            end(lent.state, &entry.subscription());
         }
-        *table(state.events_mut()) = taken;
+        drop(lent);
         if S::STREAMS {
             // What the hook has emitted.
             state.events_mut().wake();
         }
+    }
+}
+
+/// A table that was taken out. It is put back also when a hook panics, whose panic is contained.
+struct Lent<'s, S: HasEvents, T: 'static> {
+    state: &'s mut S,
+    taken: Subscribers<'static, T>,
+    table: Table<T>,
+}
+
+impl<S: HasEvents, T> Drop for Lent<'_, S, T> {
+    fn drop(&mut self) {
+        core::mem::swap((self.table)(self.state.events_mut()), &mut self.taken);
     }
 }
