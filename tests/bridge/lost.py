@@ -378,6 +378,54 @@ def end_of_input():
     ends_child_that_stays("SIG_IGN", 0.9, 1.8)
 
 
+def ends_by(number, process, place, least=0.5, most=1.6):
+    """Ends the bridge by a signal: first it ends its child, that stays until SIGTERM."""
+    begun = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(20) == 0
+    took = time.monotonic() - begun
+    assert least <= took < most, took
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(open(place).read()), signal.SIGKILL)
+        raise AssertionError("the child has outlived the bridge")
+
+
+def signals():
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["STAYS"] = place = os.path.join(folder, "id")
+        journal, config, path = (os.path.join(folder, name) for name in ["journal", "mcp.json", "socket"])
+        stays = [sys.executable, "-c", STAYS, "SIG_DFL", OLD[1]]
+        with open(config, "w") as file:
+            json.dump({"mcpServers": {"one": {"command": stays[0], "args": stays[1:]}}}, file)
+        for number in [signal.SIGTERM, signal.SIGINT]:
+            for prefix, arguments in [("", ["--", *stays]), ("one_", ["--config", config])]:
+                host = Host("legacy", "--journal", journal, *arguments)
+                host.open()
+                host.ask("tools/call", name=prefix + "odd")
+                ends_by(number, host.process, place)
+            front = Front("--journal", journal, "--", *stays, listen=f"unix:{path}")
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "odd", "_meta": META}})
+            with socket.socket(socket.AF_UNIX) as host:
+                host.connect(path)
+                headers = "Host: localhost", "Content-Type: application/json", "Accept: application/json, text/event-stream"
+                named = "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: odd", f"Content-Length: {len(body)}"
+                host.sendall("\r\n".join(["POST /mcp HTTP/1.1", *headers, *named, "", body]).encode())
+                answer = host.recv(65536)
+                assert answer.startswith(b"HTTP/1.1 200"), answer
+                # The connection is open still.
+                ends_by(number, front.process, place)
+            assert not os.path.exists(path)
+        assert open(journal).read().count('"outcome":"result"') == 6, open(journal).read()
+    # A host that does not read keeps it for ten seconds.
+    host = subprocess.Popen([BRIDGE, "--", *OLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    for message in INPUT["legacy"] + [{"id": 3, "method": "tools/call", "params": {"name": "echo", "x": "x" * 200_000}}]:
+        host.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+    host.stdin.flush()
+    time.sleep(1)
+    host.send_signal(signal.SIGTERM)
+    assert host.wait(20) == 1
+
+
 def main():
     begun = time.monotonic()
     bytes_pass()
@@ -397,6 +445,7 @@ def main():
     a_part_of_the_tools()
     a_hundred_losses()
     end_of_input()
+    signals()
     print(f"lost.py: all as it should be, in {time.monotonic() - begun:.0f} s")
 
 

@@ -19,12 +19,13 @@ use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext
 use mcp_sansio::sink::{GrowingStorage, LineSink};
 use mcp_sansio_bridge::{BridgeLimits, Output};
 use mcp_sansio_smol::http::{
-    Access, App, EndpointConfig, EndpointLimits, HttpEndpoint, HttpServer, HttpServerOptions, RequestHead, StreamPolicy,
+    Access, App, EndpointConfig, EndpointLimits, HttpEndpoint, HttpServer, HttpServerOptions, RequestHead, Stopper,
+    StreamPolicy,
 };
 
 use crate::arguments::Arguments;
 use crate::resource_server::Guard;
-use crate::{GRACE, READ_AHEAD, Shared, lock};
+use crate::{GRACE, READ_AHEAD, Shared, lock, stop, stopped};
 
 /// Passes requests, notifications and responses of all hosts to the hub.
 struct Pass;
@@ -68,12 +69,12 @@ impl Layer<Shared> for Pass {
 }
 
 /// Waits until each server has described itself or cannot be reached, but no longer than a request would.
-async fn settled(shared: &Shared, limits: &BridgeLimits) {
+async fn settled(shared: &Shared, limits: &BridgeLimits, stopper: &Stopper) {
     let settled = poll_fn(|_| if lock(&shared.hub).is_settled() { Poll::Ready(()) } else { Poll::Pending });
     let patience = async {
         Timer::after(Duration::from_millis(limits.wait)).await;
     };
-    settled.or(patience).await;
+    settled.or(patience).or(stopped(stopper)).await;
 }
 
 /// Makes a service that passes everything on.
@@ -81,7 +82,7 @@ fn passing<'t>(info: ServerInfo<'t>) -> Service<'t, Shared> {
     Service::described(info).layers(&[&Pass]).on_cancel(|shared: &mut Shared, token| lock(&shared.hub).cancel(token))
 }
 
-/// Serves the hosts that come over HTTP, for ever.
+/// Serves the hosts that come over HTTP, until a signal.
 pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address: &str) -> Result<(), String> {
     let fault = |error: std::io::Error| format!("{address}: {error}");
     let server = match address.strip_prefix("unix:") {
@@ -97,8 +98,10 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         Some((guard, decided)) => (server.late(decided), Some(guard)),
         None => (server, None),
     };
+    let stopper = server.stopper();
+    stop::at_signal(stopper.clone())?;
     lock(&shared.hub).open(None);
-    settled(shared, &arguments.limits).await;
+    settled(shared, &arguments.limits, &stopper).await;
     let hello = lock(&shared.hub).hello();
     let service = passing(hello.info());
     match server.local_addr() {
@@ -116,13 +119,14 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
     };
     let writer = shared.clone();
     let mut uris = Vec::new();
-    let server = server.options(options(arguments, config.hosts(names.leak()))).authorize(&authorize).tick(
-        move |app, endpoint, now| {
-            write(&writer, app, endpoint, &mut uris);
-            // An authorization server that is silent ends no question: then its time does.
-            asking.as_ref().filter(|guard| guard.is_asking()).map(|_| now + 1000)
-        },
-    );
+    let server =
+        server.options(options(arguments, config.hosts(names.leak()))).authorize(&authorize).grace(GRACE).tick(
+            move |app, endpoint, now| {
+                write(&writer, app, endpoint, &mut uris);
+                // An authorization server that is silent ends no question: then its time does.
+                asking.as_ref().filter(|guard| guard.is_asking()).map(|_| now + 1000)
+            },
+        );
     server.serve(&service, &mut shared.clone()).await.map_err(fault)
 }
 
@@ -177,15 +181,18 @@ fn write(shared: &Shared, app: &mut App<'_, Shared>, endpoint: &mut HttpEndpoint
 
 type Lines = LineServer<'static, LineSink<GrowingStorage>>;
 
-/// Serves one host over stdio, in front of several servers, until it ends.
-pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits) {
+/// Serves one host over stdio, in front of several servers, until it ends or a signal comes.
+pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits, stopper: &Stopper) {
     let mut stdin = BufReader::new(Unblock::with_capacity(READ_AHEAD, io::stdin()));
     // The servers are opened as the client that this host is.
     let mut first = Vec::new();
     let most = u64::try_from(limits.message).unwrap_or(u64::MAX);
-    let _ = (&mut stdin).take(most).read_until(b'\n', &mut first).await;
+    let read = async {
+        let _ = (&mut stdin).take(most).read_until(b'\n', &mut first).await;
+    };
+    read.or(stopped(stopper)).await;
     lock(&shared.hub).open(Some(&first));
-    settled(shared, limits).await;
+    settled(shared, limits, stopper).await;
     let hello = lock(&shared.hub).hello();
     let (info, mut state) = (hello.info(), shared.clone());
     let service = passing(info);
@@ -200,6 +207,7 @@ pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits) {
         let read = poll_fn(|cx| match () {
             () if lock(&shared.hub).has_output() || lines.is_done() || lines.parts().0.has_news() => Poll::Ready(None),
             () if lines.has_ended() => Poll::Pending,
+            () if stopper.count(cx) > 0 => Poll::Ready(Some(Ok(0))),
             () if !given.is_empty() => Pin::new(&mut given).poll_read(cx, lines.space()).map(Some),
             () => Pin::new(&mut stdin).poll_read(cx, lines.space()).map(Some),
         });

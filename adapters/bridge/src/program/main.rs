@@ -12,6 +12,8 @@ mod listen;
 mod login;
 #[cfg_attr(not(feature = "tls"), path = "no_resource_server.rs")]
 mod resource_server;
+#[cfg_attr(not(unix), path = "no_stop.rs")]
+mod stop;
 mod target;
 
 use std::cell::Cell;
@@ -37,6 +39,7 @@ use mcp_sansio::protocol::ClientCapability as Cap;
 use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
 use mcp_sansio_bridge::{Bridge, BridgeLimits, Hub};
+use mcp_sansio_smol::Stopper;
 use mcp_sansio_smol::client::{Client, Driver};
 
 use arguments::{Arguments, Parsed, Target};
@@ -142,6 +145,11 @@ async fn serve_host(shared: &Shared, limits: BridgeLimits) {
             _ => return,
         }
     }
+}
+
+/// Waits for a signal that ends the program.
+async fn stopped(stopper: &Stopper) {
+    poll_fn(|cx| if stopper.count(cx) > 0 { Poll::Ready(()) } else { Poll::Pending }).await
 }
 
 /// Closes the clients of all servers: a child process ends before this does.
@@ -332,10 +340,14 @@ fn main() -> ExitCode {
     let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, clock: Clock::start() };
     let is_line = arguments.listen.is_none() && !arguments.is_hub();
     let hosts = async {
-        match &arguments.listen {
-            Some(address) => return listen::serve_hosts(&shared, &arguments, address).await,
-            None if is_line => serve_host(&shared, arguments.limits).await,
-            None => listen::serve_line(&shared, &arguments.limits).await,
+        if let Some(address) = &arguments.listen {
+            return listen::serve_hosts(&shared, &arguments, address).await;
+        }
+        let stopper = Stopper::new();
+        stop::at_signal(stopper.clone())?;
+        match is_line {
+            true => serve_host(&shared, arguments.limits).or(stopped(&stopper)).await,
+            false => listen::serve_line(&shared, &arguments.limits, &stopper).await,
         }
         Ok(())
     };
