@@ -260,6 +260,28 @@ fn an_authorization_server_is_silent() {
     std::fs::remove_file(file).unwrap();
 }
 
+#[test]
+fn options_that_do_not_belong_together() {
+    let (file, issuer, resource) = (client_file("options", "id\nsecret"), "https://as.example", RESOURCE);
+    for (options, why) in [
+        (&["--issuer", issuer, "--resource", resource][..], "needs --resource and --listen"),
+        (&["--listen", "0", "--scope", "read"], "needs --resource"),
+        (&["--listen", "0", "--issuer", issuer], "needs --resource"),
+        (&["--listen", "0", "--client-file", &file], "--introspect needs"),
+        (&["--listen", "0", "--token-file", &file, "--issuer", issuer, "--resource", resource], "without --token-file"),
+        (&["--listen", "0", "--issuer", issuer, "--resource", resource, "--introspect", issuer], "needs --client-file"),
+        (&["--issuer", "http://as.example"], "it is not https"),
+        (&["--resource", "https://mcp.example/mcp?a=b"], "has a query"),
+        (&["--client-file", "/dev/null"], "it needs two lines"),
+    ] {
+        let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-bridge"));
+        let done = bridge.args(options).arg("tcp:127.0.0.1:1").stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && text.contains(why), "{options:?} {text}");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
 /// A client, here another bridge, finds its way from the address alone.
 #[test]
 fn a_client_logs_in() {

@@ -90,16 +90,13 @@ impl GuardOptions {
 
     /// Checks that the options belong together. `is_alone` is `true` if there is a front for them, without other tokens.
     pub(crate) fn check(&self, is_alone: bool) -> Result<(), String> {
-        let is = |text: &str| !text.is_empty();
-        if !is(&self.issuer) && !is(&self.resource) && !is(&self.introspect) && self.scopes.is_empty() {
+        let GuardOptions { issuer, resource, scopes, introspect, client } = self;
+        let is_off = scopes.is_empty() && [issuer, resource, introspect, client].iter().all(|text| text.is_empty());
+        let has_both = !issuer.is_empty() && !resource.is_empty();
+        if is_off || is_alone && has_both && introspect.is_empty() == client.is_empty() {
             return Ok(());
         }
-        match () {
-            () if !is(&self.issuer) || !is(&self.resource) => Err("--issuer and --resource are needed both".into()),
-            () if is(&self.introspect) != is(&self.client) => Err("--introspect needs --client-file".into()),
-            () if !is_alone => Err("--issuer needs --listen, and no --token-file".into()),
-            () => Ok(()),
-        }
+        Err("--issuer needs --resource and --listen, without --token-file; --introspect needs --client-file".into())
     }
 }
 
