@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# inspect and guarded against a real authorization server: oidc-provider, on 127.0.0.1, over plain HTTP. run.sh starts it.
+# inspect, and guarded or the bridge, against a real authorization server: oidc-provider, on 127.0.0.1, over plain HTTP. run.sh starts it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -25,7 +25,7 @@ check() {
     fi
 }
 
-# start SCOPES: a new provider, and the protected server behind it.
+# start SCOPES [bridge]: a new provider, and the protected server behind it: guarded, or the bridge in front of calc.
 start() {
     local port
     port="$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')"
@@ -34,7 +34,9 @@ start() {
     SCOPES="$1" node as.mjs "$url" "$folder" > "$folder/provider" 2> "$folder/provider.err" & pids+=($!)
     for _ in $(seq 600); do [ -f "$folder/issuer" ] && break; sleep 0.1; done
     issuer="$(cat "$folder/issuer")" || { cat "$folder/provider.err" >&2; exit 1; }
-    "$GUARDED" "127.0.0.1:$port" "$issuer" "$folder/keys.json" > /dev/null 2>&1 & pids+=($!)
+    local server=("$GUARDED" "127.0.0.1:$port" "$issuer" "$folder/keys.json")
+    [ $# = 1 ] || server=("$BRIDGE" --listen "$port" --issuer "$issuer" --resource "$url" --scope notes:read -- "$CALC" stdio)
+    "${server[@]}" > /dev/null 2>&1 & pids+=($!)
     for _ in $(seq 600); do curl -s -m 2 -o /dev/null "$url" && break; sleep 0.1; done
 }
 
@@ -123,6 +125,21 @@ for scopes in all few; do
     check "  says that the token is good still" grep -q "The token is not revoked" "$folder/err"
     check "  nothing is kept" is "$(ls "$home/mcp-sansio-inspect")" ""
 done
+
+echo "the bridge, which fetches the keys itself"
+home="$folder/home-bridge"
+start all bridge
+client call add a=2 b=3 "$url"
+check "a login, and the call" said 5
+check "  with the scope of the bridge" is "$(asked 'scope=notes:read offline_access') $(visits)" "1 1"
+check "  the keys are fetched once" is "$(grep -c '^GET /jwks 200' "$folder/provider")" 1
+client call add a=2 b=4 "$url"
+check "another run" said 6
+check "  without login or any request" is "$(visits) $(wc -l < "$folder/asked")" "0 0"
+access="$(kept access_token)"
+check "the bridge takes the token" is "$(call "$access")" 200
+check "  and none with another signature" is "$(call "${access%.*}.$(printf '%s' "${access##*.}" | rev)")" 401
+stop
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
