@@ -19,12 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 22233,
     "code lines, http": 11845,
-    "code lines, published": 65458,
+    "code lines, published": 65501,
     "public functions": 2106,
     "public types": 447,
     "feature entries": 40,
     "cfgs": 476,
-    "tracked files": 2181,
+    "tracked files": 2183,
     "words for users": 25219,
 }
 
