@@ -14,7 +14,7 @@ pub(crate) fn open(
     server: String,
     arguments: bool,
 ) -> io::Result<impl FnMut(&CallRecord<'_>) + Send + 'static> {
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let (mut file, mut is_whole) = (OpenOptions::new().create(true).append(true).open(path)?, true);
     Ok(move |record: &CallRecord<'_>| {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
         let mut out = LineSink::new(Vec::new());
@@ -31,7 +31,46 @@ pub(crate) fn open(
             line.close()
         });
         if written.is_ok() {
-            let _ = file.write_all(out.pending());
+            append(&mut file, &mut is_whole, out.pending());
         }
     })
+}
+
+/// Adds a line to a file. After one that broke off, as on a full disk, it begins anew.
+fn append(file: &mut impl Write, is_whole: &mut bool, line: &[u8]) {
+    let end: &[u8] = if *is_whole { b"" } else { b"\n" };
+    *is_whole = file.write_all(&[end, line].concat()).is_ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes no more than some bytes.
+    struct Disk(usize, Vec<u8>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.0);
+            self.0 -= n;
+            self.1.extend(&bytes[..n]);
+            if n > 0 { Ok(n) } else { Err(io::ErrorKind::StorageFull.into()) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Once the first line after a full disk was the end of the one that broke off.
+    #[test]
+    fn a_full_disk_costs_the_lines_that_do_not_fit() {
+        let (mut disk, mut is_whole) = (Disk(13, Vec::new()), true);
+        for number in 1..=5 {
+            if number == 4 {
+                disk.0 = 100;
+            }
+            append(&mut disk, &mut is_whole, format!("{{\"at\":{number}}}\n").as_bytes());
+        }
+        assert_eq!(String::from_utf8(disk.1).unwrap(), "{\"at\":1}\n{\"at\n{\"at\":4}\n{\"at\":5}\n");
+    }
 }
