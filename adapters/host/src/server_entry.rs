@@ -65,13 +65,19 @@ fn filled(text: &str) -> String {
     out + rest
 }
 
-/// Replaces the comments and trailing commas of a file that a person keeps by spaces: JSON is left, and everything keeps its place.
+/// Replaces the comments and trailing commas of a file that a person keeps by spaces: JSON is left, and everything keeps its place. A mark of
+/// the byte order, which editors of Windows write, is left out.
+///
+/// ```
+/// let text = "\u{feff}{ \"a\": [1, 2,], } // two";
+/// assert_eq!(mcp_sansio_host::plain_json(text).trim_end(), "{ \"a\": [1, 2 ]  }");
+/// ```
 #[must_use]
 pub fn plain_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // A comma with nothing but space and comments behind it so far.
     let mut comma = None;
-    let mut rest = text;
+    let mut rest = text.trim_start_matches('\u{feff}');
     while let Some(c) = rest.chars().next() {
         let len = match c {
             '"' => string_len(rest),
