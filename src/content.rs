@@ -262,16 +262,13 @@ impl<'c> Annotations<'c> {
         Annotations { for_user: false, for_assistant: false, priority: None, last_modified: None }
     }
 
-    /// Adds `user` to `audience`.
-    #[doc(alias = "audience")]
-    pub const fn user(self) -> Self {
-        Annotations { for_user: true, ..self }
-    }
-
-    /// Adds `assistant` to `audience`: the content is for the model.
-    #[doc(alias = "audience")]
-    pub const fn assistant(self) -> Self {
-        Annotations { for_assistant: true, ..self }
+    crate::const_setters! {
+        /// Adds `user` to `audience`.
+        #[doc(alias = "audience")]
+        user() => for_user = true;
+        /// Adds `assistant` to `audience`: the content is for the model.
+        #[doc(alias = "audience")]
+        assistant() => for_assistant = true;
     }
 
     /// Sets `priority`, in percent. More than 100 counts as 100.
@@ -327,20 +324,14 @@ impl<'t> Icon<'t> {
         Icon { src, mime: None, sizes: &[], theme: None }
     }
 
-    /// Sets `mimeType`.
-    #[doc(alias = "mimeType")]
-    pub const fn mime(self, mime: &'t str) -> Self {
-        Icon { mime: Some(mime), ..self }
-    }
-
-    /// Sets `sizes`, like `48x48` or `any`.
-    pub const fn sizes(self, sizes: &'t [&'t str]) -> Self {
-        Icon { sizes, ..self }
-    }
-
-    /// Sets `theme`: `light` or `dark`.
-    pub const fn theme(self, theme: &'t str) -> Self {
-        Icon { theme: Some(theme), ..self }
+    crate::const_setters! {
+        /// Sets `mimeType`.
+        #[doc(alias = "mimeType")]
+        mime(mime: &'t str) => mime = Some(mime);
+        /// Sets `sizes`, like `48x48` or `any`.
+        sizes(sizes: &'t [&'t str]) => sizes = sizes;
+        /// Sets `theme`: `light` or `dark`.
+        theme(theme: &'t str) => theme = Some(theme);
     }
 
     fn write(&self, out: &mut Writer<'_>) {
@@ -412,15 +403,12 @@ impl<'c> ResourceContents<'c> {
         ResourceContents { uri: uri.into(), mime: None, body: Body::Blob(bytes), meta: None }
     }
 
-    /// Sets `mimeType`.
-    #[doc(alias = "mimeType")]
-    pub const fn mime(self, mime: &'c str) -> Self {
-        ResourceContents { mime: Some(mime), ..self }
-    }
-
-    /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
-    pub const fn meta(self, meta: Raw<'c>) -> Self {
-        ResourceContents { meta: Some(meta), ..self }
+    crate::const_setters! {
+        /// Sets `mimeType`.
+        #[doc(alias = "mimeType")]
+        mime(mime: &'c str) => mime = Some(mime);
+        /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
+        meta(meta: Raw<'c>) => meta = Some(meta);
     }
 
     pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) {
@@ -457,30 +445,18 @@ impl<'c> ResourceLink<'c> {
         ResourceLink { uri, name, title: None, description: None, mime: None, size: None, icons: Icons::NONE }
     }
 
-    /// Sets `title`, a name for people.
-    pub const fn title(self, title: &'c str) -> Self {
-        ResourceLink { title: Some(title), ..self }
-    }
-
-    /// Sets `description`.
-    pub const fn description(self, description: &'c str) -> Self {
-        ResourceLink { description: Some(description), ..self }
-    }
-
-    /// Sets `mimeType`.
-    #[doc(alias = "mimeType")]
-    pub const fn mime(self, mime: &'c str) -> Self {
-        ResourceLink { mime: Some(mime), ..self }
-    }
-
-    /// Sets `size`, in bytes.
-    pub const fn size(self, bytes: u64) -> Self {
-        ResourceLink { size: Some(bytes), ..self }
-    }
-
-    /// Sets `icons`; written from 2025-11-25 on.
-    pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
-        ResourceLink { icons: Icons::new(icons), ..self }
+    crate::const_setters! {
+        /// Sets `title`, a name for people.
+        title(title: &'c str) => title = Some(title);
+        /// Sets `description`.
+        description(description: &'c str) => description = Some(description);
+        /// Sets `mimeType`.
+        #[doc(alias = "mimeType")]
+        mime(mime: &'c str) => mime = Some(mime);
+        /// Sets `size`, in bytes.
+        size(bytes: u64) => size = Some(bytes);
+        /// Sets `icons`; written from 2025-11-25 on.
+        icons(icons: &'c [Icon<'c>]) => icons = Icons::new(icons);
     }
 
     fn write(&self, object: &mut Object<'_, '_>, revision: Revision) {
@@ -568,14 +544,11 @@ impl<'c> ContentBlock<'c> {
         Kind::ToolResult { id, content, is_error }.into()
     }
 
-    /// Sets `annotations`.
-    pub const fn annotations(self, annotations: Annotations<'c>) -> Self {
-        ContentBlock { annotations, ..self }
-    }
-
-    /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
-    pub const fn meta(self, meta: Raw<'c>) -> Self {
-        ContentBlock { meta: Some(meta), ..self }
+    crate::const_setters! {
+        /// Sets `annotations`.
+        annotations(annotations: Annotations<'c>) => annotations = annotations;
+        /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
+        meta(meta: Raw<'c>) => meta = Some(meta);
     }
 
     /// Returns the piece that the balance rule of a conversation looks at.

@@ -40,3 +40,33 @@ macro_rules! options {
         }
     };
 }
+
+/// Defines functions of a builder, each of which sets fields and returns `Self`: `title(text: &'t str) => title = Some(text);`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setters {
+    ($($(#[$about:meta])* $name:ident($($value:ident: $type:ty),*) => $($($field:ident).+ = $set:expr),+;)*) => {
+        $(
+            $(#[$about])*
+            pub fn $name(mut self, $($value: $type),*) -> Self {
+                $(self.$($field).+ = $set;)+
+                self
+            }
+        )*
+    };
+}
+
+/// Defines the same functions for constants.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! const_setters {
+    ($($(#[$about:meta])* $name:ident($($value:ident: $type:ty),*) => $($($field:ident).+ = $set:expr),+;)*) => {
+        $(
+            $(#[$about])*
+            pub const fn $name(mut self, $($value: $type),*) -> Self {
+                $(self.$($field).+ = $set;)+
+                self
+            }
+        )*
+    };
+}

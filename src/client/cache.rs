@@ -60,17 +60,14 @@ impl<'k> CacheKey<'k> {
         CacheKey { method, params, principal: &[], retried: false }
     }
 
-    /// Sets the principal of the request: bytes that differ between authorization contexts, for example a digest
-    /// of the access token. The cache keeps a copy, so do not use the token itself. Results with the scope
-    /// `private` are found only with the same principal, all others with any.
-    pub const fn principal(self, principal: &'k [u8]) -> Self {
-        CacheKey { principal, ..self }
-    }
-
-    /// Marks the request as a retry: `retried` of [`ClientEvent::Done`](super::ClientEvent::Done). With `true` the cache
-    /// keeps and finds nothing.
-    pub const fn retried(self, retried: bool) -> Self {
-        CacheKey { retried, ..self }
+    crate::const_setters! {
+        /// Sets the principal of the request: bytes that differ between authorization contexts, for example a digest
+        /// of the access token. The cache keeps a copy, so do not use the token itself. Results with the scope
+        /// `private` are found only with the same principal, all others with any.
+        principal(principal: &'k [u8]) => principal = principal;
+        /// Marks the request as a retry: `retried` of [`ClientEvent::Done`](super::ClientEvent::Done). With `true` the cache
+        /// keeps and finds nothing.
+        retried(retried: bool) => retried = retried;
     }
 
     /// Returns the index of the method in [`CACHEABLE`], if the result may be kept.

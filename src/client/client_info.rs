@@ -67,24 +67,15 @@ impl<'t> ClientInfo<'t> {
         }
     }
 
-    /// Sets `title`, a name for people (from 2025-06-18 on).
-    pub const fn title(self, title: &'t str) -> Self {
-        ClientInfo { title: Some(title), ..self }
-    }
-
-    /// Sets `description` (from 2025-11-25 on).
-    pub const fn description(self, description: &'t str) -> Self {
-        ClientInfo { description: Some(description), ..self }
-    }
-
-    /// Sets `websiteUrl` (from 2025-11-25 on).
-    pub const fn website(self, url: &'t str) -> Self {
-        ClientInfo { website: Some(url), ..self }
-    }
-
-    /// Sets `icons` (from 2025-11-25 on).
-    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        ClientInfo { icons: Icons::new(icons), ..self }
+    crate::const_setters! {
+        /// Sets `title`, a name for people (from 2025-06-18 on).
+        title(title: &'t str) => title = Some(title);
+        /// Sets `description` (from 2025-11-25 on).
+        description(description: &'t str) => description = Some(description);
+        /// Sets `websiteUrl` (from 2025-11-25 on).
+        website(url: &'t str) => website = Some(url);
+        /// Sets `icons` (from 2025-11-25 on).
+        icons(icons: &'t [Icon<'t>]) => icons = Icons::new(icons);
     }
 
     /// Declares a capability. The application must then answer these requests in
@@ -114,30 +105,21 @@ impl<'t> ClientInfo<'t> {
         ClientInfo { roots_changed: true, features, ..self }
     }
 
-    /// Sets `experimental` capabilities, a JSON object.
-    pub const fn experimental(self, object: Raw<'t>) -> Self {
-        ClientInfo { experimental: Some(object), ..self }
-    }
-
-    /// Sets `extensions`, a JSON object with the settings of each extension (from 2025-11-25 on), and the types of results that
-    /// these extensions have (`resultType`). Such results go to the application as they are; any other type but `complete`
-    /// and `input_required` ends its request with [`TransportError::ResultType`]. Default: none.
-    ///
-    /// [`TransportError::ResultType`]: super::TransportError::ResultType
-    pub const fn extensions(self, object: Raw<'t>, result_types: &'t [&'t str]) -> Self {
-        ClientInfo { extensions: Some(object), result_types, ..self }
-    }
-
-    /// Sets the revisions that the client supports. Default: all.
-    pub const fn revisions(self, revisions: Revisions) -> Self {
-        ClientInfo { revisions, ..self }
-    }
-
-    /// Writes `clientInfo` and `capabilities` of `initialize` as they are, JSON objects: for a program that passes the messages of
-    /// another client on. The capabilities that this description declares have to be the same. From 2026-07-28 on each request has
-    /// its own, see [`Request::own_client`](super::Request::own_client).
-    pub const fn raw(self, info: Raw<'t>, capabilities: Raw<'t>) -> Self {
-        ClientInfo { raw: Some((info, capabilities)), ..self }
+    crate::const_setters! {
+        /// Sets `experimental` capabilities, a JSON object.
+        experimental(object: Raw<'t>) => experimental = Some(object);
+        /// Sets `extensions`, a JSON object with the settings of each extension (from 2025-11-25 on), and the types of results that
+        /// these extensions have (`resultType`). Such results go to the application as they are; any other type but `complete`
+        /// and `input_required` ends its request with [`TransportError::ResultType`]. Default: none.
+        ///
+        /// [`TransportError::ResultType`]: super::TransportError::ResultType
+        extensions(object: Raw<'t>, result_types: &'t [&'t str]) => extensions = Some(object), result_types = result_types;
+        /// Sets the revisions that the client supports. Default: all.
+        revisions(revisions: Revisions) => revisions = revisions;
+        /// Writes `clientInfo` and `capabilities` of `initialize` as they are, JSON objects: for a program that passes the messages of
+        /// another client on. The capabilities that this description declares have to be the same. From 2026-07-28 on each request has
+        /// its own, see [`Request::own_client`](super::Request::own_client).
+        raw(info: Raw<'t>, capabilities: Raw<'t>) => raw = Some((info, capabilities));
     }
 
     /// Sets the [layers](Layer) around all messages. A request goes through them in this order, and its outcome in the reverse

@@ -389,38 +389,25 @@ impl<'m> Client<'m> {
         self
     }
 
-    /// Sets the time in milliseconds that a request may take unless it sets its own with [`Request::timeout`], and that an
-    /// opening may take, with its [probe](Client::probe_timeout). Default: no limit.
-    #[must_use]
-    pub const fn timeout(mut self, millis: Millis) -> Self {
-        self.timeout = Some(millis);
-        self
-    }
-
-    /// Sets the total time in milliseconds for requests whose timeout starts again with each progress
-    /// notification, unless they set their own with [`Request::total_timeout`]. Default: one hour. `Millis::MAX` means
-    /// no limit.
-    #[must_use]
-    pub const fn total_timeout(mut self, millis: Millis) -> Self {
-        self.longest = millis;
-        self
-    }
-
-    /// Sets the time in milliseconds to wait for the answer to `server/discover`, at most half of the
-    /// [timeout](Client::timeout). After it the client falls back to `initialize`. Default: 5 seconds. `None` means no limit.
-    #[must_use]
-    pub const fn probe_timeout(mut self, millis: Option<Millis>) -> Self {
-        self.probe_timeout = millis;
-        self
-    }
-
-    /// Sets a random number, another one for each client: it spreads the pauses before something is opened again, so that
-    /// many clients of a server that was gone do not come at once. See [`jittered`](crate::time::jittered). Default: 0, no
-    /// spread.
-    #[must_use]
-    pub const fn seed(mut self, random: u64) -> Self {
-        self.seed = random;
-        self
+    crate::const_setters! {
+        /// Sets the time in milliseconds that a request may take unless it sets its own with [`Request::timeout`], and that an
+        /// opening may take, with its [probe](Client::probe_timeout). Default: no limit.
+        #[must_use]
+        timeout(millis: Millis) => timeout = Some(millis);
+        /// Sets the total time in milliseconds for requests whose timeout starts again with each progress
+        /// notification, unless they set their own with [`Request::total_timeout`]. Default: one hour. `Millis::MAX` means
+        /// no limit.
+        #[must_use]
+        total_timeout(millis: Millis) => longest = millis;
+        /// Sets the time in milliseconds to wait for the answer to `server/discover`, at most half of the
+        /// [timeout](Client::timeout). After it the client falls back to `initialize`. Default: 5 seconds. `None` means no limit.
+        #[must_use]
+        probe_timeout(millis: Option<Millis>) => probe_timeout = millis;
+        /// Sets a random number, another one for each client: it spreads the pauses before something is opened again, so that
+        /// many clients of a server that was gone do not come at once. See [`jittered`](crate::time::jittered). Default: 0, no
+        /// spread.
+        #[must_use]
+        seed(random: u64) => seed = random;
     }
 
     /// Returns the number that [`seed`](Client::seed) has set.

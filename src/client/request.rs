@@ -231,21 +231,15 @@ impl<'r> Request<'r> {
         self.name
     }
 
-    /// Sets `cursor`: the request asks for the next page of the list
-    /// ([pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)).
-    pub fn after(self, cursor: impl Into<TextValue<'r>>) -> Self {
-        Request { body: Body::Text("cursor", cursor.into()), ..self }
-    }
-
-    /// Sets `arguments` of a tool or a prompt, or `context.arguments` of a completion.
-    pub fn arguments(self, arguments: &'r dyn Arguments) -> Self {
-        Request { arguments: Some(arguments), ..self }
-    }
-
-    /// Adds the members of a JSON object to `_meta`. `progressToken` is left out: use
-    /// [`with_progress`](Request::with_progress).
-    pub fn meta(self, object: Raw<'r>) -> Self {
-        Request { own_meta: Some(object), ..self }
+    crate::setters! {
+        /// Sets `cursor`: the request asks for the next page of the list
+        /// ([pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)).
+        after(cursor: impl Into<TextValue<'r>>) => body = Body::Text("cursor", cursor.into());
+        /// Sets `arguments` of a tool or a prompt, or `context.arguments` of a completion.
+        arguments(arguments: &'r dyn Arguments) => arguments = Some(arguments);
+        /// Adds the members of a JSON object to `_meta`. `progressToken` is left out: use
+        /// [`with_progress`](Request::with_progress).
+        meta(object: Raw<'r>) => own_meta = Some(object);
     }
 
     /// Sets `traceparent`, `tracestate` and `baggage` in `_meta`
@@ -258,60 +252,35 @@ impl<'r> Request<'r> {
         self
     }
 
-    /// Asks for `notifications/progress`
-    /// ([progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress)). Each
-    /// notification with a new value also starts the time of [`timeout`](Request::timeout) again, within the
-    /// total time of [`total_timeout`](Request::total_timeout).
-    pub fn with_progress(mut self) -> Self {
-        self.options.progress = true;
-        self
-    }
-
-    /// Asks for log messages of this level and above, for this request alone (2026-07-28,
-    /// [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging)).
-    pub fn with_logs(mut self, level: LoggingLevel) -> Self {
-        self.options.level = Some(level);
-        self
-    }
-
-    /// Sets the time limit in milliseconds. After it the client cancels the request. Default:
-    /// [`Client::timeout`](super::Client::timeout).
-    pub fn timeout(mut self, millis: Millis) -> Self {
-        self.options.timeout = Some(millis);
-        self
-    }
-
-    /// Sets the limit in milliseconds of the total time, with progress and with the time of requests of the
-    /// server.
-    ///
-    /// Default: no limit without progress; with progress that of [`Client::total_timeout`](super::Client::total_timeout),
-    /// which does not count the time of requests of the server.
-    pub fn total_timeout(mut self, millis: Millis) -> Self {
-        self.options.longest = Some(millis);
-        self
-    }
-
-    /// Removes the time limit.
-    pub fn no_timeout(mut self) -> Self {
-        self.options.no_timeout = true;
-        self
-    }
-
-    /// Takes a result of any `resultType` as the result, for a program that passes results on. So `input_required`
-    /// ([multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)) is the
-    /// caller's: it sends another request with `inputResponses` and `requestState`. Default: the client asks by
-    /// [`ClientEvent::Asked`](super::ClientEvent::Asked), and refuses types that it does not know.
-    pub fn any_result_type(mut self) -> Self {
-        self.options.any_result = true;
-        self
-    }
-
-    /// Sends the members of the request's own `_meta` that describe the client, its name and capabilities (2026-07-28), in place of
-    /// those of the [`ClientInfo`](super::ClientInfo): for a program that passes on requests of several clients. Default: they are
-    /// left out.
-    pub fn own_client(mut self) -> Self {
-        self.options.own_client = true;
-        self
+    crate::setters! {
+        /// Asks for `notifications/progress`
+        /// ([progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress)). Each
+        /// notification with a new value also starts the time of [`timeout`](Request::timeout) again, within the
+        /// total time of [`total_timeout`](Request::total_timeout).
+        with_progress() => options.progress = true;
+        /// Asks for log messages of this level and above, for this request alone (2026-07-28,
+        /// [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging)).
+        with_logs(level: LoggingLevel) => options.level = Some(level);
+        /// Sets the time limit in milliseconds. After it the client cancels the request. Default:
+        /// [`Client::timeout`](super::Client::timeout).
+        timeout(millis: Millis) => options.timeout = Some(millis);
+        /// Sets the limit in milliseconds of the total time, with progress and with the time of requests of the
+        /// server.
+        ///
+        /// Default: no limit without progress; with progress that of [`Client::total_timeout`](super::Client::total_timeout),
+        /// which does not count the time of requests of the server.
+        total_timeout(millis: Millis) => options.longest = Some(millis);
+        /// Removes the time limit.
+        no_timeout() => options.no_timeout = true;
+        /// Takes a result of any `resultType` as the result, for a program that passes results on. So `input_required`
+        /// ([multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)) is the
+        /// caller's: it sends another request with `inputResponses` and `requestState`. Default: the client asks by
+        /// [`ClientEvent::Asked`](super::ClientEvent::Asked), and refuses types that it does not know.
+        any_result_type() => options.any_result = true;
+        /// Sends the members of the request's own `_meta` that describe the client, its name and capabilities (2026-07-28), in place of
+        /// those of the [`ClientInfo`](super::ClientInfo): for a program that passes on requests of several clients. Default: they are
+        /// left out.
+        own_client() => options.own_client = true;
     }
 
     /// Writes the members of the params without `_meta`.

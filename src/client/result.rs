@@ -178,15 +178,12 @@ impl<'r> CreateMessageResult<'r> {
         CreateMessageResult { model, content: SampledContent::Raw(content), stop_reason: None, meta: None }
     }
 
-    /// Sets `stopReason`: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another reason of the model.
-    /// Default: `toolUse` if the content has a tool use, else `endTurn`.
-    pub const fn stop_reason(self, reason: &'r str) -> Self {
-        CreateMessageResult { stop_reason: Some(reason), ..self }
-    }
-
-    /// Sets `_meta`, a JSON object.
-    pub const fn meta(self, meta: Raw<'r>) -> Self {
-        CreateMessageResult { meta: Some(meta), ..self }
+    crate::const_setters! {
+        /// Sets `stopReason`: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another reason of the model.
+        /// Default: `toolUse` if the content has a tool use, else `endTurn`.
+        stop_reason(reason: &'r str) => stop_reason = Some(reason);
+        /// Sets `_meta`, a JSON object.
+        meta(meta: Raw<'r>) => meta = Some(meta);
     }
 
     fn write(&self, out: &mut Writer<'_>, revision: Revision) {
@@ -262,14 +259,11 @@ impl<'r> Root<'r> {
         }
     }
 
-    /// Sets `name`, for people.
-    pub const fn name(self, name: &'r str) -> Self {
-        Root { name: Some(name), ..self }
-    }
-
-    /// Sets `_meta`, a JSON object (from 2025-06-18 on).
-    pub const fn meta(self, meta: Raw<'r>) -> Self {
-        Root { meta: Some(meta), ..self }
+    crate::const_setters! {
+        /// Sets `name`, for people.
+        name(name: &'r str) => name = Some(name);
+        /// Sets `_meta`, a JSON object (from 2025-06-18 on).
+        meta(meta: Raw<'r>) => meta = Some(meta);
     }
 }
 

@@ -62,22 +62,19 @@ impl<'f> SubscriptionFilter<'f> {
         SubscriptionFilter { lists: self.lists | RESOURCES, ..self }
     }
 
-    /// Sets `resourceSubscriptions`: updates of the resources with these URIs.
-    pub const fn uris(self, uris: &'f [&'f str]) -> Self {
-        SubscriptionFilter { uris, ..self }
-    }
-
-    /// Sets members of the filter that belong to extensions (from 2026-07-28 on): each with its keys, an array of strings;
-    /// without keys it is `true`. Their notifications are [`ClientEvent::Notification`].
-    ///
-    /// ```
-    /// use mcp_sansio::client::SubscriptionFilter;
-    /// let filter = SubscriptionFilter::new().topics(&[("taskIds", &["786512e2"]), ("timers", &[])]);
-    /// # let _ = filter;
-    /// ```
-    #[cfg(feature = "extensions")]
-    pub const fn topics(self, topics: &'f [(&'f str, &'f [&'f str])]) -> Self {
-        SubscriptionFilter { topics, ..self }
+    crate::const_setters! {
+        /// Sets `resourceSubscriptions`: updates of the resources with these URIs.
+        uris(uris: &'f [&'f str]) => uris = uris;
+        /// Sets members of the filter that belong to extensions (from 2026-07-28 on): each with its keys, an array of strings;
+        /// without keys it is `true`. Their notifications are [`ClientEvent::Notification`].
+        ///
+        /// ```
+        /// use mcp_sansio::client::SubscriptionFilter;
+        /// let filter = SubscriptionFilter::new().topics(&[("taskIds", &["786512e2"]), ("timers", &[])]);
+        /// # let _ = filter;
+        /// ```
+        #[cfg(feature = "extensions")]
+        topics(topics: &'f [(&'f str, &'f [&'f str])]) => topics = topics;
     }
 
     /// Returns the URIs of the single resources.

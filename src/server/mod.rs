@@ -316,21 +316,16 @@ impl<'m> Server<'m> {
         self
     }
 
-    /// Sets the protection of the `requestState` that travels through clients of 2026-07-28. Default: none; handlers
-    /// then cannot keep a state there.
-    #[cfg(feature = "ask")]
-    #[must_use]
-    pub const fn seal(mut self, seal: &'m (dyn Seal + Sync)) -> Self {
-        self.seal = Some(seal);
-        self
-    }
-
-    /// Sets the time that a question may wait for its answer, in milliseconds. Default: no limit.
-    #[cfg(feature = "ask")]
-    #[must_use]
-    pub const fn ask_timeout(mut self, millis: Millis) -> Self {
-        self.ask_timeout = Some(millis);
-        self
+    crate::const_setters! {
+        /// Sets the protection of the `requestState` that travels through clients of 2026-07-28. Default: none; handlers
+        /// then cannot keep a state there.
+        #[cfg(feature = "ask")]
+        #[must_use]
+        seal(seal: &'m (dyn Seal + Sync)) => seal = Some(seal);
+        /// Sets the time that a question may wait for its answer, in milliseconds. Default: no limit.
+        #[cfg(feature = "ask")]
+        #[must_use]
+        ask_timeout(millis: Millis) => ask_timeout = Some(millis);
     }
 }
 

@@ -139,29 +139,17 @@ impl<'t> ServerInfo<'t> {
         }
     }
 
-    /// Sets `title`: the name for people (from 2025-06-18 on). Default: absent.
-    pub const fn title(self, title: &'t str) -> Self {
-        ServerInfo { title: Some(title), details: Some(write_details), ..self }
-    }
-
-    /// Sets `description`: one sentence about the server (from 2025-11-25 on). Default: absent.
-    pub const fn description(self, description: &'t str) -> Self {
-        ServerInfo { description: Some(description), details: Some(write_details), ..self }
-    }
-
-    /// Sets `websiteUrl` (from 2025-11-25 on). Default: absent.
-    pub const fn website(self, url: &'t str) -> Self {
-        ServerInfo { website: Some(url), details: Some(write_details), ..self }
-    }
-
-    /// Sets `icons` (from 2025-11-25 on). Default: absent.
-    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        ServerInfo { icons: Icons::new(icons), details: Some(write_details), ..self }
-    }
-
-    /// Sets `instructions`: a text for the model. Default: absent.
-    pub const fn instructions(self, text: &'t str) -> Self {
-        ServerInfo { instructions: Some(text), ..self }
+    crate::const_setters! {
+        /// Sets `title`: the name for people (from 2025-06-18 on). Default: absent.
+        title(title: &'t str) => title = Some(title), details = Some(write_details);
+        /// Sets `description`: one sentence about the server (from 2025-11-25 on). Default: absent.
+        description(description: &'t str) => description = Some(description), details = Some(write_details);
+        /// Sets `websiteUrl` (from 2025-11-25 on). Default: absent.
+        website(url: &'t str) => website = Some(url), details = Some(write_details);
+        /// Sets `icons` (from 2025-11-25 on). Default: absent.
+        icons(icons: &'t [Icon<'t>]) => icons = Icons::new(icons), details = Some(write_details);
+        /// Sets `instructions`: a text for the model. Default: absent.
+        instructions(text: &'t str) => instructions = Some(text);
     }
 
     /// Adds a capability.
@@ -174,26 +162,15 @@ impl<'t> ServerInfo<'t> {
         ServerInfo { features: self.features.with(feature), capabilities, logging, ..self }
     }
 
-    /// Sets `capabilities.experimental`, an object. Default: absent.
-    pub const fn experimental(self, object: Raw<'t>) -> Self {
-        ServerInfo { experimental: Some(object), capabilities: Some(write_capabilities), ..self }
-    }
-
-    /// Sets `capabilities.extensions`, an object (from 2025-11-25 on). Default: absent.
-    pub const fn extensions(self, object: Raw<'t>) -> Self {
-        ServerInfo { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
-    }
-
-    /// Adds what this library does not know of another server's `InitializeResult` or `DiscoverResult`: members of `capabilities`,
-    /// with `experimental` and `extensions`, and of its `serverInfo`, for clients of the same era. For a program that passes the
-    /// messages of that server on. Call it last.
-    pub const fn raw_members(self, hello: Raw<'t>) -> Self {
-        ServerInfo {
-            experimental: Some(hello),
-            details: Some(pass_details),
-            capabilities: Some(pass_capabilities),
-            ..self
-        }
+    crate::const_setters! {
+        /// Sets `capabilities.experimental`, an object. Default: absent.
+        experimental(object: Raw<'t>) => experimental = Some(object), capabilities = Some(write_capabilities);
+        /// Sets `capabilities.extensions`, an object (from 2025-11-25 on). Default: absent.
+        extensions(object: Raw<'t>) => extensions = Some(object), capabilities = Some(write_capabilities);
+        /// Adds what this library does not know of another server's `InitializeResult` or `DiscoverResult`: members of `capabilities`,
+        /// with `experimental` and `extensions`, and of its `serverInfo`, for clients of the same era. For a program that passes the
+        /// messages of that server on. Call it last.
+        raw_members(hello: Raw<'t>) => experimental = Some(hello), details = Some(pass_details), capabilities = Some(pass_capabilities);
     }
 
     /// Sets the extensions of the tables of a service.

@@ -55,24 +55,15 @@ impl ToolAnnotations {
         ToolAnnotations { read_only: None, destructive: None, idempotent: None, open_world: None }
     }
 
-    /// Sets `readOnlyHint`: the tool changes nothing.
-    pub const fn read_only(self, yes: bool) -> Self {
-        ToolAnnotations { read_only: Some(yes), ..self }
-    }
-
-    /// Sets `destructiveHint`: the tool may delete or overwrite.
-    pub const fn destructive(self, yes: bool) -> Self {
-        ToolAnnotations { destructive: Some(yes), ..self }
-    }
-
-    /// Sets `idempotentHint`: a second call with the same arguments changes nothing more.
-    pub const fn idempotent(self, yes: bool) -> Self {
-        ToolAnnotations { idempotent: Some(yes), ..self }
-    }
-
-    /// Sets `openWorldHint`: the tool uses systems outside of the server.
-    pub const fn open_world(self, yes: bool) -> Self {
-        ToolAnnotations { open_world: Some(yes), ..self }
+    crate::const_setters! {
+        /// Sets `readOnlyHint`: the tool changes nothing.
+        read_only(yes: bool) => read_only = Some(yes);
+        /// Sets `destructiveHint`: the tool may delete or overwrite.
+        destructive(yes: bool) => destructive = Some(yes);
+        /// Sets `idempotentHint`: a second call with the same arguments changes nothing more.
+        idempotent(yes: bool) => idempotent = Some(yes);
+        /// Sets `openWorldHint`: the tool uses systems outside of the server.
+        open_world(yes: bool) => open_world = Some(yes);
     }
 
     fn write(&self, object: &mut Object<'_, '_>, title: Option<&str>) {
@@ -747,16 +738,11 @@ impl<'t> PromptArgument<'t> {
         PromptArgument { name, title: None, description: None, required: false }
     }
 
-    /// Sets `description`.
-    pub const fn description(mut self, description: &'t str) -> Self {
-        self.description = Some(description);
-        self
-    }
-
-    /// Sets `title`, a name for people.
-    pub const fn title(mut self, title: &'t str) -> Self {
-        self.title = Some(title);
-        self
+    crate::const_setters! {
+        /// Sets `description`.
+        description(description: &'t str) => description = Some(description);
+        /// Sets `title`, a name for people.
+        title(title: &'t str) => title = Some(title);
     }
 
     fn write(&self, out: &mut Writer<'_>, revision: Revision) {
@@ -828,16 +814,11 @@ impl<S> Prompt<S> {
         Prompt { info: PromptInfo::new(name, description), get, visible: None, complete: None }
     }
 
-    /// Sets `arguments`.
-    pub const fn arguments(mut self, arguments: &'static [PromptArgument<'static>]) -> Self {
-        self.info.arguments = arguments;
-        self
-    }
-
-    /// Sets the function that completes the arguments.
-    pub const fn complete(mut self, complete: fn(&mut S, &mut Complete<'_>) -> HandlerResult) -> Self {
-        self.complete = Some(complete);
-        self
+    crate::const_setters! {
+        /// Sets `arguments`.
+        arguments(arguments: &'static [PromptArgument<'static>]) => info.arguments = arguments;
+        /// Sets the function that completes the arguments.
+        complete(complete: fn(&mut S, &mut Complete<'_>) -> HandlerResult) => complete = Some(complete);
     }
 
     shared_setters!();

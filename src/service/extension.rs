@@ -106,45 +106,27 @@ impl<S> Extension<S> {
         Extension { id, needs: &[], settings, accepts: |_| true, capabilities: None, methods, topics, check_call: None }
     }
 
-    /// Sets the identifiers of other extensions on which it depends: [`Service::extend`](super::Service::extend) refuses a table
-    /// without them. Default: none.
-    pub const fn needs(self, ids: &'static [&'static str]) -> Self {
-        Extension { needs: ids, ..self }
-    }
-
-    /// Sets the settings in `capabilities.extensions` (from 2026-07-28 on), a JSON object. Default: `{}`.
-    pub const fn settings(self, object: Raw<'static>) -> Self {
-        Extension { settings: object, ..self }
-    }
-
-    /// Sets the function that says whether the server can work with these settings of a client, a JSON object:
-    /// [`RequestContext::client_supports`] is `false` for others. Default: it can with all.
-    pub const fn accepts(self, accepts: fn(Raw<'_>) -> bool) -> Self {
-        Extension { accepts, ..self }
-    }
-
-    /// Sets the function that writes further members of the server's `capabilities`, in each revision. Default: none.
-    pub const fn capabilities(self, write: fn(&mut Object<'_, '_>, Revision)) -> Self {
-        Extension { capabilities: Some(write), ..self }
-    }
-
-    /// Sets the methods. Default: none.
-    pub const fn methods(self, methods: &'static [ExtensionMethod<S>]) -> Self {
-        Extension { methods, ..self }
-    }
-
-    /// Sets the topics that a [`subscriptions/listen`] can select. Default: none.
-    ///
-    /// [`subscriptions/listen`]: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
-    pub const fn topics(self, topics: &'static [Topic<S>]) -> Self {
-        Extension { topics, ..self }
-    }
-
-    /// Sets the function that checks each `tools/call` before its handler runs. It also gets the members that
-    /// [`Tool::entry`](super::Tool::entry) has set for the revision. If it returns an error, the handler does not run. Default:
-    /// none.
-    pub const fn check_calls(self, check: fn(&Call<'_>, Option<Raw<'_>>) -> Result<(), RpcError<'static>>) -> Self {
-        Extension { check_call: Some(check), ..self }
+    crate::const_setters! {
+        /// Sets the identifiers of other extensions on which it depends: [`Service::extend`](super::Service::extend) refuses a table
+        /// without them. Default: none.
+        needs(ids: &'static [&'static str]) => needs = ids;
+        /// Sets the settings in `capabilities.extensions` (from 2026-07-28 on), a JSON object. Default: `{}`.
+        settings(object: Raw<'static>) => settings = object;
+        /// Sets the function that says whether the server can work with these settings of a client, a JSON object:
+        /// [`RequestContext::client_supports`] is `false` for others. Default: it can with all.
+        accepts(accepts: fn(Raw<'_>) -> bool) => accepts = accepts;
+        /// Sets the function that writes further members of the server's `capabilities`, in each revision. Default: none.
+        capabilities(write: fn(&mut Object<'_, '_>, Revision)) => capabilities = Some(write);
+        /// Sets the methods. Default: none.
+        methods(methods: &'static [ExtensionMethod<S>]) => methods = methods;
+        /// Sets the topics that a [`subscriptions/listen`] can select. Default: none.
+        ///
+        /// [`subscriptions/listen`]: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
+        topics(topics: &'static [Topic<S>]) => topics = topics;
+        /// Sets the function that checks each `tools/call` before its handler runs. It also gets the members that
+        /// [`Tool::entry`](super::Tool::entry) has set for the revision. If it returns an error, the handler does not run. Default:
+        /// none.
+        check_calls(check: fn(&Call<'_>, Option<Raw<'_>>) -> Result<(), RpcError<'static>>) => check_call = Some(check);
     }
 
     /// Returns the identifier.
@@ -191,38 +173,23 @@ impl<S> ExtensionMethod<S> {
         }
     }
 
-    /// Serves the method to all clients.
-    pub const fn open(self) -> Self {
-        ExtensionMethod { gate: Gate::Open, ..self }
-    }
-
-    /// Answers clients that do not declare the extension with error -32601 instead of -32021.
-    pub const fn hidden(self) -> Self {
-        ExtensionMethod { gate: Gate::Hidden, ..self }
-    }
-
-    /// Sets the member of `params` that the header `Mcp-Name` repeats over HTTP: a request whose header differs is refused
-    /// with error -32020. Default: there is no such header. See
-    /// [headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
-    pub const fn target(self, member: &'static str) -> Self {
-        ExtensionMethod { target: Some(member), ..self }
-    }
-
-    /// Sets the room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
-    pub const fn reserve(self, bytes: usize) -> Self {
-        ExtensionMethod { reserve: bytes, ..self }
-    }
-
-    /// Sets `ttlMs` and `cacheScope` of the results (from 2026-07-28 on). Default: the results have none.
-    #[doc(alias = "ttlMs")]
-    pub const fn caching(self, caching: Caching) -> Self {
-        ExtensionMethod { caching: Some(caching), ..self }
-    }
-
-    /// Sets the revisions in which the method is served. Up to 2025-11-25 it is served to all clients. Default: 2026-07-28
-    /// and later.
-    pub const fn revisions(self, revisions: Revisions) -> Self {
-        ExtensionMethod { revisions: Some(revisions), ..self }
+    crate::const_setters! {
+        /// Serves the method to all clients.
+        open() => gate = Gate::Open;
+        /// Answers clients that do not declare the extension with error -32601 instead of -32021.
+        hidden() => gate = Gate::Hidden;
+        /// Sets the member of `params` that the header `Mcp-Name` repeats over HTTP: a request whose header differs is refused
+        /// with error -32020. Default: there is no such header. See
+        /// [headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
+        target(member: &'static str) => target = Some(member);
+        /// Sets the room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
+        reserve(bytes: usize) => reserve = bytes;
+        /// Sets `ttlMs` and `cacheScope` of the results (from 2026-07-28 on). Default: the results have none.
+        #[doc(alias = "ttlMs")]
+        caching(caching: Caching) => caching = Some(caching);
+        /// Sets the revisions in which the method is served. Up to 2025-11-25 it is served to all clients. Default: 2026-07-28
+        /// and later.
+        revisions(revisions: Revisions) => revisions = Some(revisions);
     }
 
     fn is_served(&self, revision: Revision) -> bool {
@@ -259,15 +226,12 @@ impl<S> Topic<S> {
         Topic { member, method, agrees: |_, _, _| true, write, open: false }
     }
 
-    /// Sets the function that says whether a client may listen to a key; it gets the key and the authenticated user. The
-    /// acknowledgement leaves out the other keys. Default: it may listen to all.
-    pub const fn agrees(self, agrees: fn(&S, &str, Option<&str>) -> bool) -> Self {
-        Topic { agrees, ..self }
-    }
-
-    /// Lets all clients select the topic, also those that do not declare the extension.
-    pub const fn open(self) -> Self {
-        Topic { open: true, ..self }
+    crate::const_setters! {
+        /// Sets the function that says whether a client may listen to a key; it gets the key and the authenticated user. The
+        /// acknowledgement leaves out the other keys. Default: it may listen to all.
+        agrees(agrees: fn(&S, &str, Option<&str>) -> bool) => agrees = agrees;
+        /// Lets all clients select the topic, also those that do not declare the extension.
+        open() => open = true;
     }
 }
 

@@ -311,46 +311,25 @@ impl<'q> CreateMessage<'q> {
         }
     }
 
-    /// Sets `systemPrompt`.
-    pub const fn system_prompt(self, text: &'q str) -> Self {
-        CreateMessage { system_prompt: Some(text), ..self }
-    }
-
-    /// Sets `temperature`.
-    pub const fn temperature(self, temperature: Decimal) -> Self {
-        CreateMessage { temperature: Some(temperature), ..self }
-    }
-
-    /// Sets `stopSequences`: texts that end the answer.
-    pub const fn stop_sequences(self, sequences: &'q [&'q str]) -> Self {
-        CreateMessage { stop_sequences: sequences, ..self }
-    }
-
-    /// Sets `includeContext`: `none`, `thisServer` or `allServers`. From 2025-11-25 on it is left out if the client has not
-    /// declared `sampling.context`, except for `none`.
-    pub const fn include_context(self, context: &'q str) -> Self {
-        CreateMessage { include_context: Some(context), ..self }
-    }
-
-    /// Sets `modelPreferences`, a JSON object.
-    #[doc(alias = "modelPreferences")]
-    pub const fn preferences(self, preferences: Raw<'q>) -> Self {
-        CreateMessage { preferences: Some(preferences), ..self }
-    }
-
-    /// Sets `metadata`, a JSON object for the provider of the model.
-    pub const fn metadata(self, metadata: Raw<'q>) -> Self {
-        CreateMessage { metadata: Some(metadata), ..self }
-    }
-
-    /// Sets `tools`, a JSON array of tools that the model may call (from 2025-11-25 on).
-    pub const fn tools(self, tools: Raw<'q>) -> Self {
-        CreateMessage { tools: Some(tools), ..self }
-    }
-
-    /// Sets `toolChoice`, a JSON object (from 2025-11-25 on).
-    pub const fn tool_choice(self, choice: Raw<'q>) -> Self {
-        CreateMessage { tool_choice: Some(choice), ..self }
+    crate::const_setters! {
+        /// Sets `systemPrompt`.
+        system_prompt(text: &'q str) => system_prompt = Some(text);
+        /// Sets `temperature`.
+        temperature(temperature: Decimal) => temperature = Some(temperature);
+        /// Sets `stopSequences`: texts that end the answer.
+        stop_sequences(sequences: &'q [&'q str]) => stop_sequences = sequences;
+        /// Sets `includeContext`: `none`, `thisServer` or `allServers`. From 2025-11-25 on it is left out if the client has not
+        /// declared `sampling.context`, except for `none`.
+        include_context(context: &'q str) => include_context = Some(context);
+        /// Sets `modelPreferences`, a JSON object.
+        #[doc(alias = "modelPreferences")]
+        preferences(preferences: Raw<'q>) => preferences = Some(preferences);
+        /// Sets `metadata`, a JSON object for the provider of the model.
+        metadata(metadata: Raw<'q>) => metadata = Some(metadata);
+        /// Sets `tools`, a JSON array of tools that the model may call (from 2025-11-25 on).
+        tools(tools: Raw<'q>) => tools = Some(tools);
+        /// Sets `toolChoice`, a JSON object (from 2025-11-25 on).
+        tool_choice(choice: Raw<'q>) => tool_choice = Some(choice);
     }
 
     fn uses_tools(&self) -> bool {

@@ -355,26 +355,17 @@ impl<'t, S> Service<'t, S> {
         self
     }
 
-    /// Sets the function that is called with each notification except `notifications/cancelled`.
-    pub const fn on_notification(mut self, notified: fn(&mut S, &NotificationContext<'_>)) -> Self {
-        self.notified = Some(notified);
-        self
-    }
-
-    /// Sets the function that is called when a request is cancelled whose answer was put off. See
-    /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
-    pub const fn on_cancel(mut self, cancelled: fn(&mut S, RequestToken)) -> Self {
-        self.cancelled = Some(cancelled);
-        self
-    }
-
-    /// Gives the questions of handlers up to 2025-11-25, which are requests of the server, the
-    /// [trace context](RequestContext::trace_context) of the request that asks them. In 2026-07-28 questions are a result of
-    /// that request and need none. Default: questions have no trace context.
-    #[cfg(feature = "ask")]
-    pub const fn trace_questions(mut self) -> Self {
-        self.about.trace_questions = Some(ask::write_trace_context);
-        self
+    crate::const_setters! {
+        /// Sets the function that is called with each notification except `notifications/cancelled`.
+        on_notification(notified: fn(&mut S, &NotificationContext<'_>)) => notified = Some(notified);
+        /// Sets the function that is called when a request is cancelled whose answer was put off. See
+        /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
+        on_cancel(cancelled: fn(&mut S, RequestToken)) => cancelled = Some(cancelled);
+        /// Gives the questions of handlers up to 2025-11-25, which are requests of the server, the
+        /// [trace context](RequestContext::trace_context) of the request that asks them. In 2026-07-28 questions are a result of
+        /// that request and need none. Default: questions have no trace context.
+        #[cfg(feature = "ask")]
+        trace_questions() => about.trace_questions = Some(ask::write_trace_context);
     }
 
     /// Returns the description of the server.

@@ -53,16 +53,13 @@ impl<'p> Proof<'p> {
         Proof { method, url, now, random, access_token: None, nonce: None }
     }
 
-    /// Sets the access token that goes with the request (`ath`). None goes to the token endpoint.
-    #[must_use]
-    pub const fn access_token(self, token: &'p str) -> Self {
-        Proof { access_token: Some(token), ..self }
-    }
-
-    /// Sets the newest nonce that this server has sent in `DPoP-Nonce`.
-    #[must_use]
-    pub const fn nonce(self, nonce: &'p str) -> Self {
-        Proof { nonce: Some(nonce), ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the access token that goes with the request (`ath`). None goes to the token endpoint.
+        #[must_use]
+        access_token(token: &'p str) => access_token = Some(token);
+        /// Sets the newest nonce that this server has sent in `DPoP-Nonce`.
+        #[must_use]
+        nonce(nonce: &'p str) => nonce = Some(nonce);
     }
 
     /// Signs it: the value of the header `DPoP`. Writes it to `space`, of which 1,024 bytes suffice for ES256 and URLs of
@@ -175,15 +172,12 @@ impl<'c> ProofCheck<'c> {
         ProofCheck { method, url, access_token, thumbprint, now, window: 300, nonce: None }
     }
 
-    /// Sets how far `iat` may be from the time of the server, in seconds, both ways. Default: 300, as the profile of MCP
-    /// has it.
-    pub const fn window(self, seconds: UnixSeconds) -> Self {
-        ProofCheck { window: seconds, ..self }
-    }
-
-    /// Demands a nonce. `accepts` returns whether a nonce is valid now.
-    pub const fn nonce(self, accepts: &'c dyn Fn(&str) -> bool) -> Self {
-        ProofCheck { nonce: Some(accepts), ..self }
+    mcp_sansio::const_setters! {
+        /// Sets how far `iat` may be from the time of the server, in seconds, both ways. Default: 300, as the profile of MCP
+        /// has it.
+        window(seconds: UnixSeconds) => window = seconds;
+        /// Demands a nonce. `accepts` returns whether a nonce is valid now.
+        nonce(accepts: &'c dyn Fn(&str) -> bool) => nonce = Some(accepts);
     }
 
     /// Checks a proof, the value of the only `DPoP` header, in the order of

@@ -270,37 +270,22 @@ impl<'c> ResourceServer<'c> {
         }
     }
 
-    /// Sets the URL of the metadata, for `resource_metadata` of challenges.
-    pub const fn metadata_url(self, url: &'c str) -> Self {
-        ResourceServer { metadata_url: Some(url), ..self }
-    }
-
-    /// Sets pairs of scopes of which the first includes the second. Default: none. Chains must be written out: with
-    /// `admin` over `write` and `write` over `read`, add `admin` over `read`.
-    pub const fn implied(self, pairs: &'c [(&'c str, &'c str)]) -> Self {
-        ResourceServer { implied: pairs, ..self }
-    }
-
-    /// Sets the policy on DPoP. Default: [`DpopPolicy::Accepted`].
-    pub const fn dpop(self, policy: DpopPolicy) -> Self {
-        ResourceServer { dpop: policy, ..self }
-    }
-
-    /// Demands nonces in DPoP proofs. Send the [current](Nonces::current) one in `DPoP-Nonce` with answers, at least with
-    /// [`ProofError::Nonce`]. Default: none are demanded.
-    pub const fn nonces(self, nonces: &'c Nonces) -> Self {
-        ResourceServer { nonces: Some(nonces), ..self }
-    }
-
-    /// Sets how far the clocks of issuer and server may be apart, in seconds, for `exp` and `nbf`. Default: 30.
-    pub const fn leeway(self, seconds: UnixSeconds) -> Self {
-        ResourceServer { leeway: seconds, ..self }
-    }
-
-    /// Sets whether an answer of the introspection endpoint counts also if it has no `aud`. Only for issuers that answer
-    /// `active` solely for tokens that are meant for the server that asks. Default: `false`.
-    pub const fn trust_asked_audience(self, yes: bool) -> Self {
-        ResourceServer { asked_audience: yes, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the URL of the metadata, for `resource_metadata` of challenges.
+        metadata_url(url: &'c str) => metadata_url = Some(url);
+        /// Sets pairs of scopes of which the first includes the second. Default: none. Chains must be written out: with
+        /// `admin` over `write` and `write` over `read`, add `admin` over `read`.
+        implied(pairs: &'c [(&'c str, &'c str)]) => implied = pairs;
+        /// Sets the policy on DPoP. Default: [`DpopPolicy::Accepted`].
+        dpop(policy: DpopPolicy) => dpop = policy;
+        /// Demands nonces in DPoP proofs. Send the [current](Nonces::current) one in `DPoP-Nonce` with answers, at least with
+        /// [`ProofError::Nonce`]. Default: none are demanded.
+        nonces(nonces: &'c Nonces) => nonces = Some(nonces);
+        /// Sets how far the clocks of issuer and server may be apart, in seconds, for `exp` and `nbf`. Default: 30.
+        leeway(seconds: UnixSeconds) => leeway = seconds;
+        /// Sets whether an answer of the introspection endpoint counts also if it has no `aud`. Only for issuers that answer
+        /// `active` solely for tokens that are meant for the server that asks. Default: `false`.
+        trust_asked_audience(yes: bool) => asked_audience = yes;
     }
 
     /// Checks an access token that is a signed JWT ([RFC 9068](https://www.rfc-editor.org/rfc/rfc9068)): type, issuer,
@@ -679,25 +664,16 @@ impl<'c> ResourceMetadata<'c> {
         }
     }
 
-    /// Sets `scopes_supported`: those that a client asks for if a challenge names none. Do not put `offline_access` here.
-    pub const fn scopes(self, scopes: &'c [&'c str]) -> Self {
-        ResourceMetadata { scopes, ..self }
-    }
-
-    /// Sets `resource_name`, for people.
-    pub const fn name(self, name: &'c str) -> Self {
-        ResourceMetadata { name: Some(name), ..self }
-    }
-
-    /// Sets `resource_documentation`, the URL of a page for people.
-    pub const fn documentation(self, url: &'c str) -> Self {
-        ResourceMetadata { documentation: Some(url), ..self }
-    }
-
-    /// Sets the algorithms of DPoP proofs (`dpop_signing_alg_values_supported`), and whether tokens must be bound
-    /// (`dpop_bound_access_tokens_required`).
-    pub const fn dpop(self, algorithms: &'c [&'c str], required: bool) -> Self {
-        ResourceMetadata { dpop_algorithms: algorithms, dpop_required: required, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `scopes_supported`: those that a client asks for if a challenge names none. Do not put `offline_access` here.
+        scopes(scopes: &'c [&'c str]) => scopes = scopes;
+        /// Sets `resource_name`, for people.
+        name(name: &'c str) => name = Some(name);
+        /// Sets `resource_documentation`, the URL of a page for people.
+        documentation(url: &'c str) => documentation = Some(url);
+        /// Sets the algorithms of DPoP proofs (`dpop_signing_alg_values_supported`), and whether tokens must be bound
+        /// (`dpop_bound_access_tokens_required`).
+        dpop(algorithms: &'c [&'c str], required: bool) => dpop_algorithms = algorithms, dpop_required = required;
     }
 
     /// Writes the JSON object to `space`.

@@ -235,16 +235,13 @@ impl Bridge {
         self.behind.need();
     }
 
-    /// Lets a part of the tools through. Default: all.
-    #[must_use]
-    pub fn tools(self, filter: ToolFilter) -> Self {
-        Bridge { tools: Tools::new(filter), ..self }
-    }
-
-    /// Calls `journal` with each request that ends.
-    #[must_use]
-    pub fn journal(self, journal: impl FnMut(&CallRecord<'_>) + Send + 'static) -> Self {
-        Bridge { journal: Some(Box::new(journal)), ..self }
+    mcp_sansio::setters! {
+        /// Lets a part of the tools through. Default: all.
+        #[must_use]
+        tools(filter: ToolFilter) => tools = Tools::new(filter);
+        /// Calls `journal` with each request that ends.
+        #[must_use]
+        journal(journal: impl FnMut(&CallRecord<'_>) + Send + 'static) => journal = Some(Box::new(journal));
     }
 
     /// Lets the bridge answer the opening of a host by what the server has [said](Bridge::server) in another run, also while it is

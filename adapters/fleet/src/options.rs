@@ -34,35 +34,20 @@ impl FleetOptions {
         }
     }
 
-    /// Sets the beginning of the keys in Redis. Default: `mcp:NAME:`.
-    pub fn prefix(self, prefix: impl Into<String>) -> Self {
-        FleetOptions { prefix: prefix.into(), ..self }
-    }
-
-    /// Sets how many messages Redis keeps, about, for processes that are away. Default: 10,000, mostly some hundred bytes each.
-    pub fn keep(self, messages: usize) -> Self {
-        FleetOptions { keep: messages.max(1), ..self }
-    }
-
-    /// Sets how much of this process may wait to be sent: changes, ends of sessions, states of tasks. Beyond it changes become one,
-    /// and the others are left out. Default: 10,000.
-    pub fn queue(self, messages: usize) -> Self {
-        FleetOptions { queue: messages.max(1), ..self }
-    }
-
-    /// Sets how many bytes this may have. Default: 64 MiB.
-    pub fn queue_bytes(self, bytes: usize) -> Self {
-        FleetOptions { queue_bytes: bytes, ..self }
-    }
-
-    /// Sets how long Redis may take to accept a connection or to answer. Default: 2 s.
-    pub fn timeout(self, timeout: Duration) -> Self {
-        FleetOptions { timeout, ..self }
-    }
-
-    /// Sets after how long a process that is not heard counts as ended. Each says something once a second. Default: 4 s.
-    pub fn silence(self, silence: Duration) -> Self {
-        FleetOptions { silence: silence.max(2 * BEAT), ..self }
+    mcp_sansio::setters! {
+        /// Sets the beginning of the keys in Redis. Default: `mcp:NAME:`.
+        prefix(prefix: impl Into<String>) => prefix = prefix.into();
+        /// Sets how many messages Redis keeps, about, for processes that are away. Default: 10,000, mostly some hundred bytes each.
+        keep(messages: usize) => keep = messages.max(1);
+        /// Sets how much of this process may wait to be sent: changes, ends of sessions, states of tasks. Beyond it changes become one,
+        /// and the others are left out. Default: 10,000.
+        queue(messages: usize) => queue = messages.max(1);
+        /// Sets how many bytes this may have. Default: 64 MiB.
+        queue_bytes(bytes: usize) => queue_bytes = bytes;
+        /// Sets how long Redis may take to accept a connection or to answer. Default: 2 s.
+        timeout(timeout: Duration) => timeout = timeout;
+        /// Sets after how long a process that is not heard counts as ended. Each says something once a second. Default: 4 s.
+        silence(silence: Duration) => silence = silence.max(2 * BEAT);
     }
 
     /// Returns a key.

@@ -74,24 +74,15 @@ impl<L> ChildOptions<L> {
         ChildOptions { stderr, ..self }
     }
 
-    /// Sets how long the process may take to end after its stdin was closed, before it gets SIGTERM. Default: 5
-    /// seconds.
-    pub const fn close_time(mut self, time: Duration) -> Self {
-        self.timeouts.close = time;
-        self
-    }
-
-    /// Sets how long the process may take to end after SIGTERM, before it is killed. Default: 2 seconds. With zero,
-    /// SIGTERM is not sent.
-    pub const fn terminate_time(mut self, time: Duration) -> Self {
-        self.timeouts.terminate = time;
-        self
-    }
-
-    /// Sets how long the client waits for a killed process. Default: 2 seconds.
-    pub const fn kill_time(mut self, time: Duration) -> Self {
-        self.timeouts.kill = time;
-        self
+    mcp_sansio::const_setters! {
+        /// Sets how long the process may take to end after its stdin was closed, before it gets SIGTERM. Default: 5
+        /// seconds.
+        close_time(time: Duration) => timeouts.close = time;
+        /// Sets how long the process may take to end after SIGTERM, before it is killed. Default: 2 seconds. With zero,
+        /// SIGTERM is not sent.
+        terminate_time(time: Duration) => timeouts.terminate = time;
+        /// Sets how long the client waits for a killed process. Default: 2 seconds.
+        kill_time(time: Duration) => timeouts.kill = time;
     }
 
     /// Returns the parts that a client is built from.

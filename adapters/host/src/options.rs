@@ -42,43 +42,25 @@ impl ClientOptions {
         }
     }
 
-    /// Sets how long a request may take, unless the request sets its own time. Default: 1 minute.
-    pub const fn timeout(self, time: Duration) -> Self {
-        ClientOptions { timeout: Some(time), ..self }
-    }
-
-    /// Sets how long a request may take in all if each `notifications/progress` begins its time again, unless the
-    /// request sets its own limit. Default: 1 hour.
-    pub const fn total_timeout(self, time: Duration) -> Self {
-        ClientOptions { longest: time, ..self }
-    }
-
-    /// Sets no time limit for requests.
-    pub const fn no_timeout(self) -> Self {
-        ClientOptions { timeout: None, ..self }
-    }
-
-    /// Sets how long the client waits for the answer to its first message before it takes the server for one of the
-    /// older revisions. Default: 5 seconds.
-    pub const fn probe_timeout(self, time: Duration) -> Self {
-        ClientOptions { probe: time, ..self }
-    }
-
-    /// Sets how many times a server may answer one request with `input_required` (2026-07-28). Default: 16. See
-    /// [`Client::max_input_rounds`].
-    pub const fn max_input_rounds(self, most: u8) -> Self {
-        ClientOptions { rounds: most, ..self }
-    }
-
-    /// Sets the limit of an incoming message, in bytes. Default: 16 MiB.
-    pub const fn message(self, bytes: usize) -> Self {
-        ClientOptions { message: bytes, ..self }
-    }
-
-    /// Sets the limit of the bytes that the client keeps in order to send them again: the params of calls that the
-    /// server may answer with `input_required`, and the answers to its questions. Default: 16 MiB.
-    pub const fn held(self, bytes: usize) -> Self {
-        ClientOptions { held: bytes, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets how long a request may take, unless the request sets its own time. Default: 1 minute.
+        timeout(time: Duration) => timeout = Some(time);
+        /// Sets how long a request may take in all if each `notifications/progress` begins its time again, unless the
+        /// request sets its own limit. Default: 1 hour.
+        total_timeout(time: Duration) => longest = time;
+        /// Sets no time limit for requests.
+        no_timeout() => timeout = None;
+        /// Sets how long the client waits for the answer to its first message before it takes the server for one of the
+        /// older revisions. Default: 5 seconds.
+        probe_timeout(time: Duration) => probe = time;
+        /// Sets how many times a server may answer one request with `input_required` (2026-07-28). Default: 16. See
+        /// [`Client::max_input_rounds`].
+        max_input_rounds(most: u8) => rounds = most;
+        /// Sets the limit of an incoming message, in bytes. Default: 16 MiB.
+        message(bytes: usize) => message = bytes;
+        /// Sets the limit of the bytes that the client keeps in order to send them again: the params of calls that the
+        /// server may answer with `input_required`, and the answers to its questions. Default: 16 MiB.
+        held(bytes: usize) => held = bytes;
     }
 
     /// Returns the limit of an incoming message, in bytes.

@@ -33,21 +33,15 @@ impl PageLimits {
         PageLimits { pages: 1_000, bytes: 64 << 20, time: Duration::from_secs(300), begun: None }
     }
 
-    /// Sets the limit of pages. Default: 1000.
-    pub const fn pages(self, most: usize) -> Self {
-        PageLimits { pages: most, ..self }
-    }
-
-    /// Sets the limit of bytes of all pages together. Default: 64 MiB. The page that exceeds it is still returned, as
-    /// the last one.
-    pub const fn bytes(self, most: usize) -> Self {
-        PageLimits { bytes: most, ..self }
-    }
-
-    /// Sets the limit of time from the first request on. Default: 5 minutes. It is checked before each request; the
-    /// request has its own deadline besides.
-    pub const fn time(self, most: Duration) -> Self {
-        PageLimits { time: most, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the limit of pages. Default: 1000.
+        pages(most: usize) => pages = most;
+        /// Sets the limit of bytes of all pages together. Default: 64 MiB. The page that exceeds it is still returned, as
+        /// the last one.
+        bytes(most: usize) => bytes = most;
+        /// Sets the limit of time from the first request on. Default: 5 minutes. It is checked before each request; the
+        /// request has its own deadline besides.
+        time(most: Duration) => time = most;
     }
 
     /// Counts the next page, before it is requested.

@@ -141,19 +141,14 @@ impl<'s, S> Conversation<'s, S> {
         }
     }
 
-    /// Sets how the input is cut. Default: whole lines.
-    #[must_use]
-    pub fn cut(mut self, cut: Delivery) -> Self {
-        self.rhythm = Rhythm::new(cut);
-        self
-    }
-
-    /// Sets the capabilities that [`open`](Self::open) declares, a JSON object. Default: sampling, elicitation in both modes, and
-    /// roots.
-    #[must_use]
-    pub fn capabilities(mut self, capabilities: Raw<'_>) -> Self {
-        self.capabilities = capabilities.as_str().into();
-        self
+    mcp_sansio::setters! {
+        /// Sets how the input is cut. Default: whole lines.
+        #[must_use]
+        cut(cut: Delivery) => rhythm = Rhythm::new(cut);
+        /// Sets the capabilities that [`open`](Self::open) declares, a JSON object. Default: sampling, elicitation in both modes, and
+        /// roots.
+        #[must_use]
+        capabilities(capabilities: Raw<'_>) => capabilities = capabilities.as_str().into();
     }
 
     /// Opens the connection in a revision: `initialize` and `notifications/initialized` up to 2025-11-25; from 2026-07-28 on

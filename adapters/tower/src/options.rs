@@ -106,145 +106,94 @@ impl<S> MountOptions<S> {
         }
     }
 
-    /// Sets the channel of late answers, see [`channel`](crate::channel).
-    ///
-    /// ```
-    /// use mcp_sansio::server::Progress;
-    /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-    /// use mcp_sansio_tower::{LateSender, Mcp, MountOptions, channel};
-    ///
-    /// struct Kitchen {
-    ///     late: LateSender<Kitchen>,
-    ///     cups: u32,
-    /// }
-    ///
-    /// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
-    ///     let (token, outcome) = call.later();
-    ///     let late = kitchen.late.clone();
-    ///     std::thread::spawn(move || { // or `tokio::spawn`
-    ///         late.progress(token, Progress::new(1).of(2))?;
-    ///         late.answer(token, |kitchen, call| {
-    ///             kitchen.cups += 1;
-    ///             call.text(format_args!("cup {}", kitchen.cups))
-    ///         })
-    ///     });
-    ///     outcome
-    /// }
-    /// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
-    ///
-    /// let (late, receiver) = channel();
-    /// let options = MountOptions::new(async_io::Timer::after).late(receiver);
-    /// let mcp = Mcp::new(Service::new("kitchen", "1.0").tools(&TOOLS), Kitchen { late, cups: 0 }, options);
-    /// # let _ = mcp;
-    /// ```
-    pub fn late(self, late: LateReceiver<S>) -> Self {
-        MountOptions { late: Some(late), ..self }
-    }
-
-    /// Sets paths, hosts and times. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
-    pub fn config(self, config: EndpointConfig<'static>) -> Self {
-        MountOptions { config, ..self }
-    }
-
-    /// Sets limits of messages, of requests to the client and of subscriptions. The body of a request may have
-    /// [`MessageLimits::message`] bytes, by default 16 MiB; a longer one gets 413.
-    pub fn limits(self, limits: MessageLimits) -> Self {
-        MountOptions { limits, ..self }
-    }
-
-    /// Sets limits of sessions and streams.
-    pub fn endpoint_limits(self, limits: EndpointLimits) -> Self {
-        MountOptions { endpoint_limits: limits, ..self }
-    }
-
-    /// Sets how many bytes the bodies of all requests may take together while they are read. Default: 256 MiB. A request that
-    /// does not fit gets 503.
-    pub fn input_total(self, bytes: usize) -> Self {
-        MountOptions { input_total: bytes, ..self }
-    }
-
-    /// Sets how many bytes the unsent JSON answers may take together. Default: 256 MiB. Beyond the limit each request gets 503
-    /// before its handler runs, until answers are sent or their bodies are dropped: the server around the mount must close
-    /// connections whose clients read too slowly. Event streams have limits of their own, [`EndpointLimits::log`] and
-    /// [`EndpointLimits::stream`].
-    pub fn output_total(self, bytes: usize) -> Self {
-        MountOptions { output_total: bytes, ..self }
-    }
-
-    /// Sets the time for the body of a request. Default: a minute. A slower one gets 408.
-    pub fn body_time(self, time: Duration) -> Self {
-        MountOptions { body_time: time, ..self }
-    }
-
-    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of `mcp-sansio-http`
-    /// with its feature `seal`, or an implementation of your own.
-    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
-        MountOptions { seal: Some(seal), ..self }
-    }
-
-    /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same
-    /// [clock](MountOptions::clock).
-    pub fn session_seal(self, seal: mcp_sansio_http::endpoint::SessionSeal<'static>) -> Self {
-        MountOptions { session_seal: Some(seal), ..self }
-    }
-
-    /// Makes the mount one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
-    /// needs [`late`](MountOptions::late) too. See [`Endpoint::fleet`](mcp_sansio_http::endpoint::Endpoint::fleet).
-    pub fn fleet(self, fleet: &'static mut dyn mcp_sansio_http::endpoint::Fleet) -> Self {
-        MountOptions { fleet: Some(fleet), ..self }
-    }
-
-    /// Sets the source of the time in milliseconds. It should not go back. Default: the milliseconds since 1970 at the start,
-    /// and from then on a clock that runs evenly.
-    pub fn clock(self, clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
-        MountOptions { clock: Some(Box::new(clock)), ..self }
-    }
-
-    /// Sets the source of secure random bytes, which fills its argument: ids of sessions are made of them. Default: that of
-    /// the system.
-    pub fn random(self, random: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
-        MountOptions { random: Box::new(random), ..self }
-    }
-
-    /// Sets the function that names the principal of a request: sessions, streams and states belong to it, and handlers see
-    /// it. Use it where layers in front of the mount have authorized the request and left a name in its extensions. The name
-    /// has at most [`PRINCIPAL_MAX`](mcp_sansio_http::endpoint::PRINCIPAL_MAX) bytes; give a digest of a longer one.
-    ///
-    /// ```
-    /// use mcp_sansio_tower::MountOptions;
-    ///
-    /// #[derive(Clone)]
-    /// struct User(String); // a layer inserts it
-    /// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after)
-    ///     .principal(|head| head.extensions.get::<User>().map(|user| user.0.clone()));
-    /// ```
-    pub fn principal(self, principal: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        MountOptions { principal: Some(Box::new(principal)), ..self }
-    }
-
-    /// Sets the function that decides about each request by its head, before its body is read
-    /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)). It must not block.
-    /// It may answer `Access::Later`, and is asked again after
-    /// [`LateSender::decided`](crate::LateSender::decided). If it names no principal, [`principal`](MountOptions::principal) does.
-    pub fn authorize(
-        self,
-        authorize: impl Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync + 'static,
-    ) -> Self {
-        MountOptions { authorize: Some(Box::new(authorize)), ..self }
-    }
-
-    /// Sets the function that decides about each message of an admitted request, see [`App::permit`]. It must not block.
-    pub fn permit(self, permit: impl Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync + 'static) -> Self {
-        MountOptions { permit: Some(Box::new(permit)), ..self }
-    }
-
-    /// Sets a function that is called after each request, pull and answer, under the lock of the mount, and at the time that
-    /// its last call returned. It may publish changes that handlers have noted in the state, answer and resume requests.
-    pub fn tick(
-        self,
-        tick: impl FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send + 'static,
-    ) -> Self {
-        MountOptions { tick: Some(Box::new(tick)), ..self }
+    mcp_sansio::setters! {
+        /// Sets the channel of late answers, see [`channel`](crate::channel).
+        ///
+        /// ```
+        /// use mcp_sansio::server::Progress;
+        /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+        /// use mcp_sansio_tower::{LateSender, Mcp, MountOptions, channel};
+        ///
+        /// struct Kitchen {
+        ///     late: LateSender<Kitchen>,
+        ///     cups: u32,
+        /// }
+        ///
+        /// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+        ///     let (token, outcome) = call.later();
+        ///     let late = kitchen.late.clone();
+        ///     std::thread::spawn(move || { // or `tokio::spawn`
+        ///         late.progress(token, Progress::new(1).of(2))?;
+        ///         late.answer(token, |kitchen, call| {
+        ///             kitchen.cups += 1;
+        ///             call.text(format_args!("cup {}", kitchen.cups))
+        ///         })
+        ///     });
+        ///     outcome
+        /// }
+        /// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+        ///
+        /// let (late, receiver) = channel();
+        /// let options = MountOptions::new(async_io::Timer::after).late(receiver);
+        /// let mcp = Mcp::new(Service::new("kitchen", "1.0").tools(&TOOLS), Kitchen { late, cups: 0 }, options);
+        /// # let _ = mcp;
+        /// ```
+        late(late: LateReceiver<S>) => late = Some(late);
+        /// Sets paths, hosts and times. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
+        config(config: EndpointConfig<'static>) => config = config;
+        /// Sets limits of messages, of requests to the client and of subscriptions. The body of a request may have
+        /// [`MessageLimits::message`] bytes, by default 16 MiB; a longer one gets 413.
+        limits(limits: MessageLimits) => limits = limits;
+        /// Sets limits of sessions and streams.
+        endpoint_limits(limits: EndpointLimits) => endpoint_limits = limits;
+        /// Sets how many bytes the bodies of all requests may take together while they are read. Default: 256 MiB. A request that
+        /// does not fit gets 503.
+        input_total(bytes: usize) => input_total = bytes;
+        /// Sets how many bytes the unsent JSON answers may take together. Default: 256 MiB. Beyond the limit each request gets 503
+        /// before its handler runs, until answers are sent or their bodies are dropped: the server around the mount must close
+        /// connections whose clients read too slowly. Event streams have limits of their own, [`EndpointLimits::log`] and
+        /// [`EndpointLimits::stream`].
+        output_total(bytes: usize) => output_total = bytes;
+        /// Sets the time for the body of a request. Default: a minute. A slower one gets 408.
+        body_time(time: Duration) => body_time = time;
+        /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of `mcp-sansio-http`
+        /// with its feature `seal`, or an implementation of your own.
+        seal(seal: &'static (dyn Seal + Sync)) => seal = Some(seal);
+        /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same
+        /// [clock](MountOptions::clock).
+        session_seal(seal: mcp_sansio_http::endpoint::SessionSeal<'static>) => session_seal = Some(seal);
+        /// Makes the mount one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
+        /// needs [`late`](MountOptions::late) too. See [`Endpoint::fleet`](mcp_sansio_http::endpoint::Endpoint::fleet).
+        fleet(fleet: &'static mut dyn mcp_sansio_http::endpoint::Fleet) => fleet = Some(fleet);
+        /// Sets the source of the time in milliseconds. It should not go back. Default: the milliseconds since 1970 at the start,
+        /// and from then on a clock that runs evenly.
+        clock(clock: impl Fn() -> Millis + Send + Sync + 'static) => clock = Some(Box::new(clock));
+        /// Sets the source of secure random bytes, which fills its argument: ids of sessions are made of them. Default: that of
+        /// the system.
+        random(random: impl Fn(&mut [u8]) + Send + Sync + 'static) => random = Box::new(random);
+        /// Sets the function that names the principal of a request: sessions, streams and states belong to it, and handlers see
+        /// it. Use it where layers in front of the mount have authorized the request and left a name in its extensions. The name
+        /// has at most [`PRINCIPAL_MAX`](mcp_sansio_http::endpoint::PRINCIPAL_MAX) bytes; give a digest of a longer one.
+        ///
+        /// ```
+        /// use mcp_sansio_tower::MountOptions;
+        ///
+        /// #[derive(Clone)]
+        /// struct User(String); // a layer inserts it
+        /// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after)
+        ///     .principal(|head| head.extensions.get::<User>().map(|user| user.0.clone()));
+        /// ```
+        principal(principal: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) => principal = Some(Box::new(principal));
+        /// Sets the function that decides about each request by its head, before its body is read
+        /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)). It must not block.
+        /// It may answer `Access::Later`, and is asked again after
+        /// [`LateSender::decided`](crate::LateSender::decided). If it names no principal, [`principal`](MountOptions::principal) does.
+        authorize(authorize: impl Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync + 'static) => authorize = Some(Box::new(authorize));
+        /// Sets the function that decides about each message of an admitted request, see [`App::permit`]. It must not block.
+        permit(permit: impl Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync + 'static) => permit = Some(Box::new(permit));
+        /// Sets a function that is called after each request, pull and answer, under the lock of the mount, and at the time that
+        /// its last call returned. It may publish changes that handlers have noted in the state, answer and resume requests.
+        tick(tick: impl FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send + 'static) => tick = Some(Box::new(tick));
     }
 }
 

@@ -411,19 +411,13 @@ impl TypeSchema {
         TypeSchema { tag, variants, ..TypeSchema::of(Kind::Object) }
     }
 
-    /// Refuses members that the object does not have: `additionalProperties` is `false`.
-    pub const fn closed(self) -> Self {
-        TypeSchema { closed: true, ..self }
-    }
-
-    /// Sets `title`, a name for people.
-    pub const fn title(self, text: &'static str) -> Self {
-        TypeSchema { title: Some(text), ..self }
-    }
-
-    /// Sets `description`.
-    pub const fn description(self, text: &'static str) -> Self {
-        TypeSchema { description: Some(text), ..self }
+    crate::const_setters! {
+        /// Refuses members that the object does not have: `additionalProperties` is `false`.
+        closed() => closed = true;
+        /// Sets `title`, a name for people.
+        title(text: &'static str) => title = Some(text);
+        /// Sets `description`.
+        description(text: &'static str) => description = Some(text);
     }
 
     /// Sets `minimum`.

@@ -50,20 +50,14 @@ impl RegisteredClient {
         RegisteredClient { client_id: client_id.into(), secret: None, issuer: None, method: None }
     }
 
-    /// Sets `client_secret`.
-    pub fn secret(self, secret: impl Into<String>) -> Self {
-        RegisteredClient { secret: Some(Secret::new(secret)), ..self }
-    }
-
-    /// Sets the `issuer` of the authorization server that has registered the client. The id and the secret go to no other.
-    /// Default: the first authorization server that needs them; the [`CredentialStore`](crate::CredentialStore) remembers it.
-    pub fn issuer(self, issuer: impl Into<String>) -> Self {
-        RegisteredClient { issuer: Some(issuer.into()), ..self }
-    }
-
-    /// Sets `token_endpoint_auth_method`. Default: the first that the authorization server supports.
-    pub fn method(self, method: AuthMethod) -> Self {
-        RegisteredClient { method: Some(method), ..self }
+    mcp_sansio::setters! {
+        /// Sets `client_secret`.
+        secret(secret: impl Into<String>) => secret = Some(Secret::new(secret));
+        /// Sets the `issuer` of the authorization server that has registered the client. The id and the secret go to no other.
+        /// Default: the first authorization server that needs them; the [`CredentialStore`](crate::CredentialStore) remembers it.
+        issuer(issuer: impl Into<String>) => issuer = Some(issuer.into());
+        /// Sets `token_endpoint_auth_method`. Default: the first that the authorization server supports.
+        method(method: AuthMethod) => method = Some(method);
     }
 }
 
@@ -205,65 +199,35 @@ impl AuthorizationConfig {
         }
     }
 
-    /// Sets the redirect URI.
-    pub fn redirect_uri(self, uri: impl Into<String>) -> Self {
-        AuthorizationConfig { redirect_uri: uri.into(), ..self }
-    }
-
-    /// Sets `client_uri` of a registration: the home page of the application.
-    pub fn client_uri(self, uri: impl Into<String>) -> Self {
-        AuthorizationConfig { client_uri: Some(uri.into()), ..self }
-    }
-
-    /// Sets the URL of the application's
-    /// [client id metadata document](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration#client-id-metadata-documents),
-    /// which is the `client_id` at servers that support it: an `https` URL with a path that is more than a slash. Another one
-    /// ends the login with [`AuthorizationError::Url`](crate::AuthorizationError::Url).
-    pub fn client_metadata_url(self, url: impl Into<String>) -> Self {
-        AuthorizationConfig { client_metadata_url: Some(url.into()), ..self }
-    }
-
-    /// Sets a client that was registered in advance. It is used before all others.
-    pub fn registered(self, client: RegisteredClient) -> Self {
-        AuthorizationConfig { registered: Some(client), ..self }
-    }
-
-    /// Sets the way to a token. Default: [`GrantType::Any`].
-    pub fn grant(self, grant: GrantType) -> Self {
-        AuthorizationConfig { grant, ..self }
-    }
-
-    /// Sets scopes, separated by spaces, that are asked for in addition to what the server demands. Default: none.
-    pub fn scope(self, scope: impl Into<String>) -> Self {
-        AuthorizationConfig { scope: scope.into(), ..self }
-    }
-
-    /// Sets whether `offline_access` is asked for where the authorization server has it, so that there is a refresh token.
-    /// Default: `true`.
-    pub fn offline_access(self, on: bool) -> Self {
-        AuthorizationConfig { offline_access: on, ..self }
-    }
-
-    /// Sets whether a server without protected resource metadata is its own authorization server, as in
-    /// [2025-03-26](https://modelcontextprotocol.io/specification/2025-03-26/basic/authorization). Default: `true`. Set
-    /// `false` where that revision is not spoken.
-    pub fn legacy(self, on: bool) -> Self {
-        AuthorizationConfig { legacy: on, ..self }
-    }
-
-    /// Sets whether a token without proof of possession is refused. Default: `false`; it is refused in any case if the
-    /// server demands a proof.
-    pub fn require_dpop(self, on: bool) -> Self {
-        AuthorizationConfig { require_dpop: on, ..self }
-    }
-
-    /// Sets the header `MCP-Protocol-Version` of metadata requests. Default: it is left out.
-    pub fn protocol_version(self, version: impl Into<String>) -> Self {
-        AuthorizationConfig { protocol_version: Some(version.into()), ..self }
-    }
-
-    /// Sets the limits.
-    pub fn limits(self, limits: AuthorizationLimits) -> Self {
-        AuthorizationConfig { limits, ..self }
+    mcp_sansio::setters! {
+        /// Sets the redirect URI.
+        redirect_uri(uri: impl Into<String>) => redirect_uri = uri.into();
+        /// Sets `client_uri` of a registration: the home page of the application.
+        client_uri(uri: impl Into<String>) => client_uri = Some(uri.into());
+        /// Sets the URL of the application's
+        /// [client id metadata document](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration#client-id-metadata-documents),
+        /// which is the `client_id` at servers that support it: an `https` URL with a path that is more than a slash. Another one
+        /// ends the login with [`AuthorizationError::Url`](crate::AuthorizationError::Url).
+        client_metadata_url(url: impl Into<String>) => client_metadata_url = Some(url.into());
+        /// Sets a client that was registered in advance. It is used before all others.
+        registered(client: RegisteredClient) => registered = Some(client);
+        /// Sets the way to a token. Default: [`GrantType::Any`].
+        grant(grant: GrantType) => grant = grant;
+        /// Sets scopes, separated by spaces, that are asked for in addition to what the server demands. Default: none.
+        scope(scope: impl Into<String>) => scope = scope.into();
+        /// Sets whether `offline_access` is asked for where the authorization server has it, so that there is a refresh token.
+        /// Default: `true`.
+        offline_access(on: bool) => offline_access = on;
+        /// Sets whether a server without protected resource metadata is its own authorization server, as in
+        /// [2025-03-26](https://modelcontextprotocol.io/specification/2025-03-26/basic/authorization). Default: `true`. Set
+        /// `false` where that revision is not spoken.
+        legacy(on: bool) => legacy = on;
+        /// Sets whether a token without proof of possession is refused. Default: `false`; it is refused in any case if the
+        /// server demands a proof.
+        require_dpop(on: bool) => require_dpop = on;
+        /// Sets the header `MCP-Protocol-Version` of metadata requests. Default: it is left out.
+        protocol_version(version: impl Into<String>) => protocol_version = Some(version.into());
+        /// Sets the limits.
+        limits(limits: AuthorizationLimits) => limits = limits;
     }
 }

@@ -29,14 +29,11 @@ impl<'e> Environment<'e> {
         Environment { now, random, client_key: None, dpop_key: None }
     }
 
-    /// Sets the key with which the client authenticates.
-    pub fn client_key(self, key: &'e dyn Signer) -> Self {
-        Environment { client_key: Some(key), ..self }
-    }
-
-    /// Sets the key to which tokens are bound.
-    pub fn dpop_key(self, key: &'e dyn Signer) -> Self {
-        Environment { dpop_key: Some(key), ..self }
+    mcp_sansio::setters! {
+        /// Sets the key with which the client authenticates.
+        client_key(key: &'e dyn Signer) => client_key = Some(key);
+        /// Sets the key to which tokens are bound.
+        dpop_key(key: &'e dyn Signer) => dpop_key = Some(key);
     }
 }
 
@@ -65,19 +62,13 @@ impl<'r> Rejection<'r> {
         Rejection { status, www_authenticate, dpop_nonce: None, generation: 0, operation: "" }
     }
 
-    /// Sets the header `DPoP-Nonce`.
-    pub const fn dpop_nonce(self, nonce: &'r str) -> Self {
-        Rejection { dpop_nonce: Some(nonce), ..self }
-    }
-
-    /// Sets with which credentials the request went out.
-    pub const fn generation(self, generation: u32) -> Self {
-        Rejection { generation, ..self }
-    }
-
-    /// Sets the operation.
-    pub const fn operation(self, operation: &'r str) -> Self {
-        Rejection { operation, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the header `DPoP-Nonce`.
+        dpop_nonce(nonce: &'r str) => dpop_nonce = Some(nonce);
+        /// Sets with which credentials the request went out.
+        generation(generation: u32) => generation = generation;
+        /// Sets the operation.
+        operation(operation: &'r str) => operation = operation;
     }
 }
 
@@ -192,19 +183,13 @@ impl<'r> Response<'r> {
         Response { status, content_type: None, location: None, dpop_nonce: None, body }
     }
 
-    /// Sets the header `Content-Type`.
-    pub const fn content_type(self, value: Option<&'r str>) -> Self {
-        Response { content_type: value, ..self }
-    }
-
-    /// Sets the header `Location`.
-    pub const fn location(self, value: Option<&'r str>) -> Self {
-        Response { location: value, ..self }
-    }
-
-    /// Sets the header `DPoP-Nonce`.
-    pub const fn dpop_nonce(self, value: Option<&'r str>) -> Self {
-        Response { dpop_nonce: value, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the header `Content-Type`.
+        content_type(value: Option<&'r str>) => content_type = value;
+        /// Sets the header `Location`.
+        location(value: Option<&'r str>) => location = value;
+        /// Sets the header `DPoP-Nonce`.
+        dpop_nonce(value: Option<&'r str>) => dpop_nonce = value;
     }
 }
 

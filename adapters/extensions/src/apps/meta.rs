@@ -205,25 +205,16 @@ impl ResourcePermissions {
         ResourcePermissions { camera: false, microphone: false, geolocation: false, clipboard_write: false }
     }
 
-    /// Asks for `camera`.
-    pub const fn camera(self) -> Self {
-        ResourcePermissions { camera: true, ..self }
-    }
-
-    /// Asks for `microphone`.
-    pub const fn microphone(self) -> Self {
-        ResourcePermissions { microphone: true, ..self }
-    }
-
-    /// Asks for `geolocation`.
-    pub const fn geolocation(self) -> Self {
-        ResourcePermissions { geolocation: true, ..self }
-    }
-
-    /// Asks for `clipboardWrite`.
-    #[doc(alias = "clipboardWrite")]
-    pub const fn clipboard_write(self) -> Self {
-        ResourcePermissions { clipboard_write: true, ..self }
+    mcp_sansio::const_setters! {
+        /// Asks for `camera`.
+        camera() => camera = true;
+        /// Asks for `microphone`.
+        microphone() => microphone = true;
+        /// Asks for `geolocation`.
+        geolocation() => geolocation = true;
+        /// Asks for `clipboardWrite`.
+        #[doc(alias = "clipboardWrite")]
+        clipboard_write() => clipboard_write = true;
     }
 
     const fn write<const N: usize>(&self, text: Text<N>) -> Text<N> {
@@ -262,14 +253,11 @@ impl ResourceMeta {
         ResourceMeta { csp: None, permissions: None, domain: None, prefers_border: None }
     }
 
-    /// Sets `csp`. Default: absent.
-    pub const fn csp(self, csp: ResourceCsp) -> Self {
-        ResourceMeta { csp: Some(csp), ..self }
-    }
-
-    /// Sets `permissions`. Default: absent.
-    pub const fn permissions(self, permissions: ResourcePermissions) -> Self {
-        ResourceMeta { permissions: Some(permissions), ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `csp`. Default: absent.
+        csp(csp: ResourceCsp) => csp = Some(csp);
+        /// Sets `permissions`. Default: absent.
+        permissions(permissions: ResourcePermissions) => permissions = Some(permissions);
     }
 
     /// Sets `domain`: the origin that the page gets, in the form that the host demands. Default: absent. Panics on a space, a

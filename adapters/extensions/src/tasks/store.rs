@@ -116,22 +116,16 @@ impl<'o> TaskOptions<'o> {
         TaskOptions { random, ttl: None, poll_interval: None, message: None }
     }
 
-    /// Sets `ttlMs`, in milliseconds from its creation: the task is kept for this time. Default: `null`, until the program
-    /// [forgets](Tasks::forget) it. A client of 2025-11-25 may ask for less.
-    #[doc(alias = "ttlMs")]
-    pub const fn ttl(self, millis: Millis) -> Self {
-        TaskOptions { ttl: Some(millis), ..self }
-    }
-
-    /// Sets `pollIntervalMs`: the time between two polls of the client, in milliseconds. Default: absent.
-    #[doc(alias = "pollIntervalMs")]
-    pub const fn poll_interval(self, millis: Millis) -> Self {
-        TaskOptions { poll_interval: Some(millis), ..self }
-    }
-
-    /// Sets the first `statusMessage`. Default: absent.
-    pub const fn message(self, message: &'o str) -> Self {
-        TaskOptions { message: Some(message), ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `ttlMs`, in milliseconds from its creation: the task is kept for this time. Default: `null`, until the program
+        /// [forgets](Tasks::forget) it. A client of 2025-11-25 may ask for less.
+        #[doc(alias = "ttlMs")]
+        ttl(millis: Millis) => ttl = Some(millis);
+        /// Sets `pollIntervalMs`: the time between two polls of the client, in milliseconds. Default: absent.
+        #[doc(alias = "pollIntervalMs")]
+        poll_interval(millis: Millis) => poll_interval = Some(millis);
+        /// Sets the first `statusMessage`. Default: absent.
+        message(message: &'o str) => message = Some(message);
     }
 }
 
@@ -212,18 +206,15 @@ impl<'m> Tasks<'m> {
         Tasks::new(Slots::growing(tasks), Store::growing(bytes))
     }
 
-    /// Sets the share of one user: its most tasks at a time, and the bytes of them with which answers of the client are still
-    /// taken. Requests without a user have one share together. Default: no limit.
-    #[must_use]
-    pub fn share(self, tasks: usize, bytes: usize) -> Self {
-        Tasks { share: tasks, share_bytes: bytes, ..self }
-    }
-
-    /// Sets the time at which the caller's clock was 0, in milliseconds since the beginning of 1970, for `createdAt` and
-    /// `lastUpdatedAt`. Default: 0. A device without the time of day leaves it.
-    #[must_use]
-    pub fn epoch(self, unix_millis: u64) -> Self {
-        Tasks { epoch: unix_millis, ..self }
+    mcp_sansio::setters! {
+        /// Sets the share of one user: its most tasks at a time, and the bytes of them with which answers of the client are still
+        /// taken. Requests without a user have one share together. Default: no limit.
+        #[must_use]
+        share(tasks: usize, bytes: usize) => share = tasks, share_bytes = bytes;
+        /// Sets the time at which the caller's clock was 0, in milliseconds since the beginning of 1970, for `createdAt` and
+        /// `lastUpdatedAt`. Default: 0. A device without the time of day leaves it.
+        #[must_use]
+        epoch(unix_millis: u64) => epoch = unix_millis;
     }
 
     /// Returns the number of tasks, with those that have ended.

@@ -84,35 +84,23 @@ impl AuthorizationOptions {
         AuthorizationOptions { config: change(self.config), ..self }
     }
 
-    /// Sets the port to listen on for the redirect; if it is taken, another one is used. Default: that of the registration
-    /// among the [tokens](AuthorizationOptions::tokens), else any. With another port, the client registers again. An
-    /// authorization server that hands out ids, and compares ports, needs the same port each time.
-    pub fn port(self, port: u16) -> Self {
-        AuthorizationOptions { port, ..self }
-    }
-
-    /// Calls `visit` with each URL that a person must visit: show it, or open it in a browser. Without it,
-    /// authorization that needs a person fails.
-    pub fn visit(self, visit: impl FnMut(&str) + Send + 'static) -> Self {
-        AuthorizationOptions { visit: Some(Box::new(visit)), ..self }
-    }
-
-    /// Asks `goes_on` five times a second whether to wait longer for the person. Default: it waits for the time of
-    /// [`AuthorizationLimits`](mcp_sansio_auth::config::AuthorizationLimits), 10 minutes.
-    pub fn wait_while(self, goes_on: impl FnMut() -> bool + Send + 'static) -> Self {
-        AuthorizationOptions { goes_on: Box::new(goes_on), ..self }
-    }
-
-    /// Sets the place for registrations and tokens. Default: [`NoTokens`].
-    pub fn tokens(self, tokens: impl TokenStore + 'static) -> Self {
-        AuthorizationOptions { tokens: Box::new(tokens), ..self }
-    }
-
-    /// Calls `not_saved` with the error each time that the [place for tokens](Self::tokens) cannot be written. The client
-    /// continues with its token, and tries again at the end of the next login or refresh. A program that ends before has to
-    /// log in again. Default: the error is ignored.
-    pub fn not_saved(self, not_saved: impl FnMut(&io::Error) + Send + 'static) -> Self {
-        AuthorizationOptions { not_saved: Box::new(not_saved), ..self }
+    mcp_sansio::setters! {
+        /// Sets the port to listen on for the redirect; if it is taken, another one is used. Default: that of the registration
+        /// among the [tokens](AuthorizationOptions::tokens), else any. With another port, the client registers again. An
+        /// authorization server that hands out ids, and compares ports, needs the same port each time.
+        port(port: u16) => port = port;
+        /// Calls `visit` with each URL that a person must visit: show it, or open it in a browser. Without it,
+        /// authorization that needs a person fails.
+        visit(visit: impl FnMut(&str) + Send + 'static) => visit = Some(Box::new(visit));
+        /// Asks `goes_on` five times a second whether to wait longer for the person. Default: it waits for the time of
+        /// [`AuthorizationLimits`](mcp_sansio_auth::config::AuthorizationLimits), 10 minutes.
+        wait_while(goes_on: impl FnMut() -> bool + Send + 'static) => goes_on = Box::new(goes_on);
+        /// Sets the place for registrations and tokens. Default: [`NoTokens`].
+        tokens(tokens: impl TokenStore + 'static) => tokens = Box::new(tokens);
+        /// Calls `not_saved` with the error each time that the [place for tokens](Self::tokens) cannot be written. The client
+        /// continues with its token, and tries again at the end of the next login or refresh. A program that ends before has to
+        /// log in again. Default: the error is ignored.
+        not_saved(not_saved: impl FnMut(&io::Error) + Send + 'static) => not_saved = Box::new(not_saved);
     }
 
     /// Sets the key with which the client authenticates at the token endpoint (`private_key_jwt`).

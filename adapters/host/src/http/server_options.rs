@@ -67,50 +67,29 @@ impl HttpServerOptions {
         HttpServerOptions { limits, wire_limits: self.wire_limits.body(limits.message), ..self }
     }
 
-    /// Sets limits of sessions and streams.
-    pub fn endpoint_limits(self, limits: EndpointLimits) -> Self {
-        HttpServerOptions { endpoint_limits: limits, ..self }
-    }
-
-    /// Sets limits of connections: the size of heads, times without a byte.
-    pub fn wire_limits(self, limits: http1::ConnectionLimits) -> Self {
-        HttpServerOptions { wire_limits: limits, ..self }
-    }
-
-    /// Sets the limit of connections; further ones wait in the listener's queue. Default: 10,000.
-    pub fn connections(self, most: usize) -> Self {
-        HttpServerOptions { connections: most.max(1), ..self }
-    }
-
-    /// Sets how many bytes the incoming requests of all connections may take together. Default: 256 MiB. A request
-    /// that does not fit gets 503. A request of up to [`http1::ConnectionLimits::head`] bytes, with its body, always fits.
-    pub fn input_total(self, bytes: usize) -> Self {
-        HttpServerOptions { input_total: bytes, ..self }
-    }
-
-    /// Sets how many bytes the unsent answers of all connections may take together. Default: 256 MiB. Beyond the
-    /// limit, the server closes the connection with the most unsent bytes, until the rest fits.
-    pub fn output_total(self, bytes: usize) -> Self {
-        HttpServerOptions { output_total: bytes, ..self }
-    }
-
-    /// Sets how many descriptors stay free for everything else in the process, such as handlers that open files.
-    /// Default: 32. While fewer are free, further connections wait in the listener's queue. The count goes down from
-    /// the soft limit (`RLIMIT_NOFILE`) at the time when the server begins to serve; at most half of it is kept free.
-    /// No effect on systems other than Unix.
-    pub fn spare_descriptors(self, spare: usize) -> Self {
-        HttpServerOptions { spare_descriptors: spare, ..self }
-    }
-
-    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of
-    /// `mcp-sansio-http` with its feature `seal`, or an implementation of your own. It gets the time of the system in milliseconds since 1970.
-    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
-        HttpServerOptions { seal: Some(seal), ..self }
-    }
-
-    /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same clock.
-    pub fn session_seal(self, seal: SessionSeal<'static>) -> Self {
-        HttpServerOptions { session_seal: Some(seal), ..self }
+    mcp_sansio::setters! {
+        /// Sets limits of sessions and streams.
+        endpoint_limits(limits: EndpointLimits) => endpoint_limits = limits;
+        /// Sets limits of connections: the size of heads, times without a byte.
+        wire_limits(limits: http1::ConnectionLimits) => wire_limits = limits;
+        /// Sets the limit of connections; further ones wait in the listener's queue. Default: 10,000.
+        connections(most: usize) => connections = most.max(1);
+        /// Sets how many bytes the incoming requests of all connections may take together. Default: 256 MiB. A request
+        /// that does not fit gets 503. A request of up to [`http1::ConnectionLimits::head`] bytes, with its body, always fits.
+        input_total(bytes: usize) => input_total = bytes;
+        /// Sets how many bytes the unsent answers of all connections may take together. Default: 256 MiB. Beyond the
+        /// limit, the server closes the connection with the most unsent bytes, until the rest fits.
+        output_total(bytes: usize) => output_total = bytes;
+        /// Sets how many descriptors stay free for everything else in the process, such as handlers that open files.
+        /// Default: 32. While fewer are free, further connections wait in the listener's queue. The count goes down from
+        /// the soft limit (`RLIMIT_NOFILE`) at the time when the server begins to serve; at most half of it is kept free.
+        /// No effect on systems other than Unix.
+        spare_descriptors(spare: usize) => spare_descriptors = spare;
+        /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of
+        /// `mcp-sansio-http` with its feature `seal`, or an implementation of your own. It gets the time of the system in milliseconds since 1970.
+        seal(seal: &'static (dyn Seal + Sync)) => seal = Some(seal);
+        /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same clock.
+        session_seal(seal: SessionSeal<'static>) => session_seal = Some(seal);
     }
 
     /// Makes the endpoint of a server with these options.

@@ -72,17 +72,14 @@ impl<'m> SessionSeal<'m> {
         SessionSeal { seal, lifetime: 24 * 3_600_000, ended: 100_000 }
     }
 
-    /// Sets the milliseconds from `initialize` to the end of a session. Use does not prolong it; the client then gets 404, and
-    /// initializes anew. Default: 24 hours.
-    pub const fn lifetime(self, millis: Millis) -> Self {
-        SessionSeal { lifetime: millis, ..self }
-    }
-
-    /// Sets the number of ended sessions (DELETE) that are remembered until their time is over. Beyond it, the one that is
-    /// over first is forgotten: its id would open it again. In a [fleet](super::Fleet) those that stay at other processes are among them.
-    /// Each takes some 100 bytes. Default: 100,000.
-    pub const fn ended(self, most: usize) -> Self {
-        SessionSeal { ended: most, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets the milliseconds from `initialize` to the end of a session. Use does not prolong it; the client then gets 404, and
+        /// initializes anew. Default: 24 hours.
+        lifetime(millis: Millis) => lifetime = millis;
+        /// Sets the number of ended sessions (DELETE) that are remembered until their time is over. Beyond it, the one that is
+        /// over first is forgotten: its id would open it again. In a [fleet](super::Fleet) those that stay at other processes are among them.
+        /// Each takes some 100 bytes. Default: 100,000.
+        ended(most: usize) => ended = most;
     }
 }
 

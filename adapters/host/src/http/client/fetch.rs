@@ -101,16 +101,13 @@ impl Fetcher {
         Fetcher { limits, ..Fetcher::default() }
     }
 
-    /// Sets the TLS configuration. Default: the certificates of the system are trusted.
-    #[cfg(feature = "tls")]
-    pub fn tls(self, config: Arc<rustls::ClientConfig>) -> Self {
-        Fetcher { tls: Some(config), ..self }
-    }
-
-    /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
-    /// all, for URLs of others choose those of `mcp_sansio_auth::url::Reach::Public`; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
-    pub fn addresses(self, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
-        Fetcher { allows: Some(Arc::new(allows)), ..self }
+    mcp_sansio::setters! {
+        /// Sets the TLS configuration. Default: the certificates of the system are trusted.
+        #[cfg(feature = "tls")]
+        tls(config: Arc<rustls::ClientConfig>) => tls = Some(config);
+        /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
+        /// all, for URLs of others choose those of `mcp_sansio_auth::url::Reach::Public`; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
+        addresses(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) => allows = Some(Arc::new(allows));
     }
 
     /// Sets the longest body of a response, in bytes.

@@ -37,21 +37,15 @@ impl HttpOptions {
         }
     }
 
-    /// Sets times and limits of the client.
-    pub fn options(self, options: ClientOptions) -> Self {
-        HttpOptions { options, ..self }
-    }
-
-    /// Sets times of connections, and which transport to expect. A configuration without
-    /// [`names`](HttpClientConfig::names) gets those of tasks.
-    pub fn config(self, config: HttpClientConfig) -> Self {
-        HttpOptions { config, ..self }
-    }
-
-    /// Sets how long the first request in a session waits for the stream on which the server may send requests (up to
-    /// 2025-11-25). Default: 1 second.
-    pub fn settle_time(self, time: Duration) -> Self {
-        HttpOptions { settle: time, ..self }
+    mcp_sansio::setters! {
+        /// Sets times and limits of the client.
+        options(options: ClientOptions) => options = options;
+        /// Sets times of connections, and which transport to expect. A configuration without
+        /// [`names`](HttpClientConfig::names) gets those of tasks.
+        config(config: HttpClientConfig) => config = config;
+        /// Sets how long the first request in a session waits for the stream on which the server may send requests (up to
+        /// 2025-11-25). Default: 1 second.
+        settle_time(time: Duration) => settle = time;
     }
 
     /// Adds a header to every request.
