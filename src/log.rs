@@ -26,7 +26,7 @@ formats! {
 
 #[cfg(feature = "server")]
 formats! {
-    crate::server::IncomingRequest<'_>: |request| "{} (id {})", request.method_name(), request.id();
+    crate::server::IncomingRequest<'_>: |request| "{} (id {})", request.name, request.id;
     crate::service::HandlerError: |error| "{}", error.0.in_short();
 }
 

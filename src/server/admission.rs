@@ -32,7 +32,7 @@ impl Legacy {
 impl Logging {
     pub(crate) const VTABLE: Logging = Logging {
         set_level: |server, request, why, out| {
-            let level = request.members().level.and_then(LoggingLevel::read);
+            let level = request.envelope.members.level.and_then(LoggingLevel::read);
             let level = level.or_else(|| why.fail_params(NO_LEVEL))?;
             Some(server.reply_empty(request, out).map(|()| {
                 server.peer.level = level;
@@ -55,7 +55,7 @@ impl Modern {
     pub(crate) const ALONE: Modern = Modern {
         terms: |context, request, why| {
             if request.method == Method::Initialize && !request.envelope.meta.is_modern() {
-                let asked = request.members().protocol_version.and_then(|version| version.text());
+                let asked = request.envelope.members.protocol_version.and_then(|version| version.text());
                 return why.set(RpcError::no_handshake(asked, context.about.revisions));
             }
             modern_terms(context, request, why)
@@ -210,7 +210,7 @@ impl Server<'_> {
             return why.fail_method();
         }
         // Also `null`: JSON-RPC omits `params` or structures them.
-        if request.params().is_some_and(|params| object(params).is_none()) {
+        if request.envelope.params.is_some_and(|params| object(params).is_none()) {
             return why.fail_params("Invalid params: not an object");
         }
         if meta.progress_token.is_some_and(|token| !is_id(token)) {
@@ -231,7 +231,7 @@ impl Server<'_> {
         why: &mut RpcError<'a>,
         out: &mut dyn Out,
     ) -> Served<'a> {
-        let members = request.members();
+        let members = &request.envelope.members;
         let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
         let client = members.client_info.and_then(object);
         // The members inside are not checked: a capability that is not an object counts as absent, and a missing name
@@ -288,7 +288,7 @@ fn modern_terms<'a>(
     request: &IncomingRequest<'a>,
     why: &mut RpcError<'a>,
 ) -> Option<Negotiated> {
-    let (given, members, revisions) = (&request.envelope.meta, request.members(), context.about.revisions);
+    let (given, members, revisions) = (&request.envelope.meta, &request.envelope.members, context.about.revisions);
     let Some(version) = given.version.and_then(|version| version.text_of(members.plain)) else {
         return why.fail_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing");
     };

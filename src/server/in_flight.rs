@@ -387,7 +387,7 @@ impl Server<'_> {
     /// Returns the request that a `notifications/cancelled` names, in the present scope.
     #[must_use]
     pub fn named_by(&self, cancellation: &IncomingRequest<'_>) -> Option<RequestToken> {
-        self.find(cancellation.members().request_id?.as_bytes())
+        self.find(cancellation.envelope.members.request_id?.as_bytes())
     }
 
     /// Returns any request of a scope.

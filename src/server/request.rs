@@ -3,16 +3,20 @@
 use crate::json::{JsonKind, ParseError, Raw, Text};
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
-use crate::rpc::{Envelope, MessageShape, RequestMembers};
+use crate::rpc::{Envelope, MessageShape};
 
 /// A message taken apart, see [requests](https://modelcontextprotocol.io/specification/2025-11-25/basic#requests). It
 /// borrows the message.
 #[derive(Clone, Copy, Debug)]
 pub struct IncomingRequest<'a> {
-    pub(crate) envelope: Envelope<'a>,
-    pub(crate) id: Raw<'a>,
-    pub(crate) name: Text<'a>,
-    pub(crate) method: Method,
+    /// The message, taken apart. Its `params` are an object, as the server has checked.
+    pub envelope: Envelope<'a>,
+    /// The `id`, unchanged.
+    pub id: Raw<'a>,
+    /// The name of the method.
+    pub name: Text<'a>,
+    /// The method; [`Method::Other`] for one that the protocol does not have.
+    pub method: Method,
     /// It is a request, and its id and method are noted.
     is_request: bool,
     /// A message was read into it.
@@ -40,8 +44,8 @@ impl<'a> IncomingRequest<'a> {
         self.envelope.read(message)
     }
 
-    /// Returns the shape of the message that was [read](IncomingRequest::read). Of a request, it notes `id` and method:
-    /// [`id`](IncomingRequest::id) and [`method`](IncomingRequest::method) return them from then on. A second call costs
+    /// Returns the shape of the message that was [read](IncomingRequest::read). Of a request, it sets
+    /// [`id`](IncomingRequest::id), [`name`](IncomingRequest::name) and [`method`](IncomingRequest::method). A second call costs
     /// nothing.
     pub fn shape(&mut self) -> MessageShape<'a> {
         if self.is_request {
@@ -53,12 +57,6 @@ impl<'a> IncomingRequest<'a> {
             self.is_request = true;
         }
         shape
-    }
-
-    /// Returns the message, taken apart.
-    #[must_use]
-    pub const fn envelope(&self) -> &Envelope<'a> {
-        &self.envelope
     }
 
     /// Makes an empty one, to [read](IncomingRequest::read) a message into.
@@ -74,42 +72,6 @@ impl<'a> IncomingRequest<'a> {
         }
     }
 
-    /// Returns the method; [`Method::Other`] for one that the protocol does not have.
-    #[must_use]
-    pub const fn method(&self) -> Method {
-        self.method
-    }
-
-    /// Returns the name of the method.
-    #[must_use]
-    pub const fn method_name(&self) -> Text<'a> {
-        self.name
-    }
-
-    /// Returns the `id`, unchanged.
-    #[must_use]
-    pub const fn id(&self) -> Raw<'a> {
-        self.id
-    }
-
-    /// Returns `params`; an object, as the server has checked.
-    #[must_use]
-    pub const fn params(&self) -> Option<Raw<'a>> {
-        self.envelope.params
-    }
-
-    /// Returns the members of `params` that the protocol knows.
-    #[must_use]
-    pub const fn members(&self) -> &RequestMembers<'a> {
-        &self.envelope.members
-    }
-
-    /// Returns `params._meta`, unchanged.
-    #[must_use]
-    pub const fn meta(&self) -> Option<Raw<'a>> {
-        self.envelope.members.meta
-    }
-
     /// Returns `params.uri`, if it is a string.
     #[must_use]
     pub fn target_uri(&self) -> Option<Text<'a>> {
@@ -120,7 +82,7 @@ impl<'a> IncomingRequest<'a> {
     /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
     #[must_use]
     pub fn reason(&self) -> Option<Text<'a>> {
-        self.params()?.get("reason")?.text()
+        self.envelope.params?.get("reason")?.text()
     }
 
     /// Returns `params.arguments`, or `{}` if it is absent; `None` if it is not an object.

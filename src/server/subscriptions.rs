@@ -113,7 +113,7 @@ pub(crate) struct SubscriptionVtable {
 
 impl SubscriptionVtable {
     pub(crate) const VTABLE: SubscriptionVtable = SubscriptionVtable {
-        request: |server, context, request, out| match (request.method(), request.target_uri()) {
+        request: |server, context, request, out| match (request.method, request.target_uri()) {
             (Method::Listen, _) => server.listen(context, request, out),
             (_, None) => {
                 server.refuse(request, &RpcError::invalid_params(words("Invalid params: uri is missing")), out)
@@ -262,14 +262,14 @@ impl Server<'_> {
         request: &IncomingRequest<'_>,
         out: &mut dyn Out,
     ) -> Result<(), FullError> {
-        let Some(filter) = request.members().notifications.and_then(object) else {
+        let Some(filter) = request.envelope.members.notifications.and_then(object) else {
             let failure = RpcError::invalid_params(words("Invalid params: notifications is missing"));
             return self.refuse(request, &failure, out);
         };
         if let Err(failure) = check_topics(context.topics, filter) {
             return self.refuse(request, &failure, out);
         }
-        let (scope, id) = (self.scope, request.id().as_bytes());
+        let (scope, id) = (self.scope, request.id.as_bytes());
         let wants = |member| filter.get(member).and_then(|wanted| wanted.bool()) == Some(true);
         let wanted = LISTS.iter().filter(|list| context.about.has(list.2) && wants(list.1));
         let wanted = wanted.fold(0, |bits, list| bits | list.0);

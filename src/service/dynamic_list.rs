@@ -128,7 +128,7 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
-        let Some(mut page) = self.page_of(state, caller, slot, request.members().cursor) else {
+        let Some(mut page) = self.page_of(state, caller, slot, request.envelope.members.cursor) else {
             return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
         };
         // A later window does not know the user.

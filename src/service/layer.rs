@@ -308,7 +308,7 @@ impl<S> Service<'_, S> {
         if let MessageShape::Notification { method } = request.shape() {
             let notification = NotificationContext {
                 method,
-                params: request.params(),
+                params: request.envelope.params,
                 server: server.id(),
                 scope: server.scope(),
                 principal: origin.principal,
@@ -322,14 +322,14 @@ impl<S> Service<'_, S> {
             }
         }
         if let MessageShape::Response { id: Some(id) } = request.shape()
-            && let Some((id, response)) = id.u64().zip(request.envelope().response())
+            && let Some((id, response)) = id.u64().zip(request.envelope.response())
         {
             let scope = server.scope();
             for layer in self.layers {
                 let _ = self.guard(|| layer.response(state, id, response, scope));
             }
         }
-        let own = request.method().is_answered_by_server();
+        let own = request.method.is_answered_by_server();
         let (kind, entered) = (Cell::new(None), Cell::new(None));
         let watch = Watch { layers: self.layers, from: server.sends(), reply: Some((&kind, &entered)) };
         let mut watch = AroundOut::new(out, watch);
@@ -340,7 +340,7 @@ impl<S> Service<'_, S> {
         if let Some(token) = entered.get() {
             let outcome = match step {
                 Err(FullError::Now) => Outcome::Again,
-                _ => kind.get().unwrap_or(match request.method() {
+                _ => kind.get().unwrap_or(match request.method {
                     // It is acknowledged.
                     Method::Listen => Outcome::Result,
                     _ => Outcome::Later,
@@ -364,14 +364,14 @@ impl<S> Service<'_, S> {
         let context = ServerOptions { checks: origin.checks, ..ServerOptions::new(&self.about) };
         // One that is refused anyway, no layer gets.
         let Some(token) = server.admit_own(&context, request, out)? else { return Ok(Dispatched::Handled) };
-        let caller = Caller::new(origin, request.meta(), server);
+        let caller = Caller::new(origin, request.envelope.members.meta, server);
         entered.set(Some(token));
         let answered = self.enter_layers(&origin.of(&caller), state, token, request, server, out);
         let answered = answered.inspect_err(|_| entered.set(None))?;
         if let Some(ran) = answered {
             let outcome = match ran.outcome {
                 Ok(Settled::Answered) | Err(_) => ran.outcome,
-                Ok(_) if request.method().is_setting() => ran.outcome,
+                Ok(_) if request.method.is_setting() => ran.outcome,
                 Ok(_) => Err(HandlerFailure::Fail(NOT_LATER)),
             };
             return self.settle(state, token, HandlerRun { outcome, ..ran }, server, out);
@@ -399,8 +399,8 @@ impl<S> Service<'_, S> {
             return Err(FullError::Now);
         }
         for layer in self.layers {
-            let (members, params) = (*request.members(), request.params());
-            let (method, name) = (request.method_name(), members.name.or(members.uri).and_then(|name| name.text()));
+            let (members, params) = (request.envelope.members, request.envelope.params);
+            let (method, name) = (request.name, members.name.or(members.uri).and_then(|name| name.text()));
             let input = HandlerInput { params, members: &members, name: Some(method) };
             #[cfg(feature = "alloc")]
             let mark = out.mark();
@@ -443,15 +443,18 @@ impl<S> Service<'_, S> {
         server: &Server<'_>,
         out: &dyn Out,
     ) -> (usize, Option<ToolAnnotations>) {
-        if request.method().is_list() || request.method().is_answered_by_server() {
+        if request.method.is_list() || request.method.is_answered_by_server() {
             return (out.capacity(), None);
         }
-        let input =
-            HandlerInput { params: request.params(), members: request.members(), name: Some(request.method_name()) };
+        let input = HandlerInput {
+            params: request.envelope.params,
+            members: &request.envelope.members,
+            name: Some(request.name),
+        };
         let found = server.slot(token).and_then(|slot| self.find::<true>(state, called, slot, &input).ok());
         let reserve = found.as_ref().map_or(MIN_ROOM, |(_, target)| target.reserve.max(MIN_ROOM));
-        let name = request.members().name.and_then(|name| name.text());
-        let (Method::ToolsCall, Some(_), Some(name)) = (request.method(), found, name) else { return (reserve, None) };
+        let name = request.envelope.members.name.and_then(|name| name.text());
+        let (Method::ToolsCall, Some(_), Some(name)) = (request.method, found, name) else { return (reserve, None) };
         let mut hints = self.tool(&name).map(|(_, tool)| tool.info.hints);
         if let (None, Some(tools)) = (hints, self.dynamic.tools) {
             tools.find(state, called.caller(), &name, &mut |_, info| hints = Some(info.hints));

@@ -51,7 +51,7 @@ impl<S> Service<'_, S> {
         if BY_CALLER && let Some(lists) = self.dynamic.lists {
             return (lists.list)(self, state, origin, token, request, server, out);
         }
-        let Some(mut page) = self.page(request.method(), request.members().cursor) else {
+        let Some(mut page) = self.page(request.method, request.envelope.members.cursor) else {
             return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
         };
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };

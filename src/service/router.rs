@@ -171,7 +171,8 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
-        let caller = if BY_CALLER { Caller::new(origin, request.meta(), server) } else { Caller::NOBODY };
+        let caller =
+            if BY_CALLER { Caller::new(origin, request.envelope.members.meta, server) } else { Caller::NOBODY };
         let called = if BY_CALLER { &origin.of(&caller) } else { origin };
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
         let has_resource = |uri: &Text<'_>| {
@@ -187,7 +188,7 @@ impl<S> Service<'_, S> {
             service: self,
             state: &*state,
             principal: origin.principal,
-            capabilities: request.envelope().meta.capabilities,
+            capabilities: request.envelope.meta.capabilities,
         };
         let checks = origin.checks;
         let context = ServerOptions { checks, has_resource: &has_resource, ..ServerOptions::new(&self.about) };
@@ -206,15 +207,18 @@ impl<S> Service<'_, S> {
                 return self.settle(state, token, ran, server, out);
             }
         }
-        if request.method().is_list() {
+        if request.method.is_list() {
             return self.run_list::<BY_CALLER>(state, called, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         let caller = if BY_CALLER { caller.of(slot) } else { caller };
         let called = if BY_CALLER { &origin.of(&caller) } else { origin };
         let modern = slot.revision.is_modern();
-        let input =
-            HandlerInput { params: request.params(), members: request.members(), name: Some(request.method_name()) };
+        let input = HandlerInput {
+            params: request.envelope.params,
+            members: &request.envelope.members,
+            name: Some(request.name),
+        };
         // 3. Check the members.
         if let Err(failure) = Self::check(request, modern) {
             return fail(server, token, &failure, out);
@@ -264,8 +268,8 @@ impl<S> Service<'_, S> {
     /// Checks the types of the members of a request.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn check(request: &IncomingRequest<'_>, modern: bool) -> Result<(), RpcError<'static>> {
-        let members = request.members();
-        let message = match request.method() {
+        let members = &request.envelope.members;
+        let message = match request.method {
             Method::ToolsCall | Method::PromptsGet if !members.name.is_some_and(is_string) => {
                 "Invalid params: name is missing"
             }

@@ -347,12 +347,12 @@ impl Bridge {
         }
         match request.shape() {
             MessageShape::Response { id } => {
-                if let Some((id, response)) = id.and_then(|id| id.u64()).zip(request.envelope().response()) {
+                if let Some((id, response)) = id.and_then(|id| id.u64()).zip(request.envelope.response()) {
                     self.response(id, response, self.server.scope(), link);
                 }
                 return Ok(());
             }
-            MessageShape::Request { .. } if request.method() != Method::Ping => {
+            MessageShape::Request { .. } if request.method != Method::Ping => {
                 if self.host.is_none() {
                     self.host = Some(Host::of(&request));
                 }
@@ -363,7 +363,7 @@ impl Bridge {
                 }
             }
             MessageShape::Notification { method } if method.eq_str("notifications/cancelled") => {
-                let named = request.members().request_id;
+                let named = request.envelope.members.request_id;
                 self.held.retain(|(_, line)| {
                     let id = Envelope::parse(line).ok().and_then(|held| held.id);
                     id.zip(named).is_none_or(|(id, named)| id.as_bytes() != named.as_bytes())
@@ -385,7 +385,7 @@ impl Bridge {
     /// Keeps a request of the host until the server has said what it is.
     fn hold(&mut self, request: &IncomingRequest<'_>, line: &[u8], now: Millis) -> Result<(), FullError> {
         if self.held.len() >= self.limits.in_flight || !self.can_keep(line) {
-            return write_error(&mut self.out, Some(request.id()), &busy());
+            return write_error(&mut self.out, Some(request.id), &busy());
         }
         self.held.push((now.saturating_add(self.limits.wait), line.into()));
         Ok(())
@@ -407,7 +407,7 @@ impl Bridge {
         let info = self.hello.info();
         let options = ServerOptions::new(&info);
         // The answer to what the host sets is that of the server behind.
-        let event = match request.method().is_setting() {
+        let event = match request.method.is_setting() {
             true => {
                 self.server.admit_own(&options, request, &mut self.out)?.map(|token| ServerEvent::Request { token })
             }
@@ -438,7 +438,8 @@ impl Bridge {
         now: Millis,
     ) {
         let mut own = HostRequest::new(token, request, now, self.limits.wait);
-        let state = request.members().request_state.and_then(|state| state.text()).map(|state| state.to_string());
+        let state =
+            request.envelope.members.request_state.and_then(|state| state.text()).map(|state| state.to_string());
         // The bridge has rounds of its own only before a server up to 2025-11-25. Later ones make `requestState` themselves, and may
         // be bridges too.
         let round = state.as_deref().and_then(|state| state.strip_prefix(ROUND));
@@ -501,10 +502,10 @@ impl Bridge {
         if own.method.is_setting() {
             return self.send_setting(at, request, link, now);
         }
-        let (params, given) = (request.params(), request.envelope().meta);
+        let (params, given) = (request.envelope.params, request.envelope.meta);
         let mut sent = match own.method {
             Method::Other => Request::raw(&own.name.0, params),
-            method => Request::of(method, params, request.meta()),
+            method => Request::of(method, params, request.envelope.members.meta),
         };
         sent = sent.no_timeout();
         if given.progress_token.is_some() {
@@ -571,7 +572,9 @@ impl Bridge {
                 return self.was_sent(at, sent, now);
             }
             _ => {
-                let sent = link.send(&Request::of(own.method, request.params(), request.meta()).no_timeout());
+                let sent = link.send(
+                    &Request::of(own.method, request.envelope.params, request.envelope.members.meta).no_timeout(),
+                );
                 return self.was_sent(at, sent, now);
             }
         };
@@ -596,7 +599,7 @@ impl Bridge {
         let Some(own) = self.requests.get_mut(at) else { return };
         let (asked, more) = own.come_again(token, request);
         for (number, question) in asked.into_iter().enumerate() {
-            let responses = request.members().input_responses;
+            let responses = request.envelope.members.input_responses;
             let _ = match responses.and_then(|responses| responses.get(&key(number))) {
                 Some(answer) => link.reply(question, &ClientResult::raw(answer)),
                 None => link.refuse(question, &RpcError::refused()),
@@ -880,7 +883,7 @@ impl Bridge {
             let (host, method, target) = (&*request.host, &*request.name.0, &*request.name.1);
             let (millis, outcome) = (now.saturating_sub(request.begun), &*outcome);
             let mut kept = IncomingRequest::empty();
-            let arguments = kept.read(&request.line).ok().and_then(|()| kept.members().arguments);
+            let arguments = kept.read(&request.line).ok().and(kept.envelope.members.arguments);
             journal(&CallRecord { host, method, target, millis, outcome, arguments });
         }
     }

@@ -29,7 +29,7 @@ pub struct Host {
 
 impl Host {
     pub(crate) fn of(request: &IncomingRequest<'_>) -> Self {
-        let (meta, members) = (&request.envelope().meta, request.members());
+        let (meta, members) = (&request.envelope.meta, &request.envelope.members);
         let (info, capabilities) = match meta.is_modern() {
             true => (meta.client_info, meta.capabilities),
             false => (members.client_info, members.capabilities),

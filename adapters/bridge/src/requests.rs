@@ -99,12 +99,12 @@ impl HostRequest {
         HostRequest {
             state: RequestState::Waiting { until },
             front,
-            method: request.method(),
-            setting: Setting::of(request.method(), request.members().level, request.members().uri),
-            modern: request.envelope().meta.is_modern(),
+            method: request.method,
+            setting: Setting::of(request.method, request.envelope.members.level, request.envelope.members.uri),
+            modern: request.envelope.meta.is_modern(),
             line: Vec::new(),
             begun: now,
-            progress: request.envelope().meta.progress_token.map(OwnedRaw::new),
+            progress: request.envelope.meta.progress_token.map(OwnedRaw::new),
             until,
             name: Default::default(),
             host: String::new(),
@@ -113,10 +113,10 @@ impl HostRequest {
 
     /// Notes the names; `host` is that of the host if the request does not say it.
     pub(crate) fn note_names(&mut self, request: &IncomingRequest<'_>, host: &str) {
-        let members = request.members();
+        let members = &request.envelope.members;
         let target = members.name.or(members.uri).and_then(|target| target.text());
-        self.name = (request.method_name().to_string(), target.map(|text| text.to_string()).unwrap_or_default());
-        let named = request.envelope().meta.client_info.and_then(|info| info.get("name")?.text());
+        self.name = (request.name.to_string(), target.map(|text| text.to_string()).unwrap_or_default());
+        let named = request.envelope.meta.client_info.and_then(|info| info.get("name")?.text());
         self.host = named.map_or_else(|| host.into(), |name| name.to_string());
     }
 
@@ -192,7 +192,7 @@ impl HostRequest {
     ) -> (Vec<ServerRequestId>, Vec<Question>) {
         let RequestState::Parked { back, asked, more, .. } = &mut self.state else { return Default::default() };
         let (back, asked, more) = (*back, core::mem::take(asked), core::mem::take(more));
-        (self.front, self.progress) = (front, request.envelope().meta.progress_token.map(OwnedRaw::new));
+        (self.front, self.progress) = (front, request.envelope.meta.progress_token.map(OwnedRaw::new));
         if more.is_empty() {
             self.state.enter("the host comes again", RequestState::Sent { back });
         }

@@ -78,13 +78,17 @@ impl Tools {
 
     /// Returns `true` if the request calls a tool that the host may not use.
     pub(crate) fn refuses(&self, request: &IncomingRequest<'_>) -> bool {
-        if request.method() != Method::ToolsCall || self.is_idle() {
+        if request.method != Method::ToolsCall || self.is_idle() {
             return false;
         }
         // Of two names the server might take the other one.
-        let names =
-            request.params().into_iter().flat_map(|params| params.members()).filter(|(key, _)| key.eq_str("name"));
-        let name = request.members().name.filter(|_| names.count() == 1).and_then(|name| name.text());
+        let names = request
+            .envelope
+            .params
+            .into_iter()
+            .flat_map(|params| params.members())
+            .filter(|(key, _)| key.eq_str("name"));
+        let name = request.envelope.members.name.filter(|_| names.count() == 1).and_then(|name| name.text());
         let name = name.map(|name| format!("{}{name}", self.prefix));
         let known =
             |name: &String| !self.filter.read_only || self.listed.get(name).is_some_and(|tool| tool.is_read_only);

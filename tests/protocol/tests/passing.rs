@@ -31,7 +31,7 @@ impl Front {
         request.read(line.as_bytes()).unwrap();
         match request.shape() {
             MessageShape::Response { .. } => None,
-            _ if self.passes && request.method().is_setting() => {
+            _ if self.passes && request.method.is_setting() => {
                 let token = server.admit_own(&options, request, &mut self.out).unwrap()?;
                 Some(ServerEvent::Request { token })
             }
@@ -61,7 +61,7 @@ fn requests_of_any_method_and_their_responses() {
     );
     let response = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     assert!(front.say(&mut server, &response, &mut request).is_none());
-    assert_eq!(request.envelope().result.map(|result| result.as_str()), Some("{}"));
+    assert_eq!(request.envelope.result.map(|result| result.as_str()), Some("{}"));
     assert_eq!(server.send_request("x/y", None, &mut front.out), Ok(id + 1));
     server.notify("n", None, &mut front.out).unwrap();
     assert!(front.said().ends_with("{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n"));

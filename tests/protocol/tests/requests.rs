@@ -371,6 +371,9 @@ fn a_request_is_read_into_again() {
     assert!(matches!(event, Some(ServerEvent::Request { .. })) && request.arguments().is_some());
     assert!(request.read(b"{\"id\":1,").is_err());
     request.read(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#).unwrap();
-    assert_eq!((request.method(), request.params().is_none(), request.meta().is_none()), (Method::Other, true, true));
-    assert_eq!((request.envelope().id.is_none(), request.envelope().duplicate), (true, false));
+    assert_eq!(
+        (request.method, request.envelope.params.is_none(), request.envelope.members.meta.is_none()),
+        (Method::Other, true, true)
+    );
+    assert_eq!((request.envelope.id.is_none(), request.envelope.duplicate), (true, false));
 }

@@ -54,7 +54,7 @@ impl Hosts {
             let mut request = IncomingRequest::empty();
             request.read(line.as_bytes()).unwrap();
             request.shape();
-            if request.method().is_setting() {
+            if request.method.is_setting() {
                 return server.admit_own(&options, &request, out).unwrap();
             }
             match server.handle_read(&options, &mut request, out).unwrap() {

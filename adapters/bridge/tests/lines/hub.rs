@@ -93,7 +93,7 @@ impl Hubs {
         let options = ServerOptions::new(&info);
         request.read(line.as_bytes()).unwrap();
         request.shape();
-        let event = match request.method().is_setting() {
+        let event = match request.method.is_setting() {
             true => self
                 .server
                 .admit_own(&options, &request, &mut self.out)
@@ -103,8 +103,10 @@ impl Hubs {
         };
         match event {
             Some(ServerEvent::Request { token }) => {
-                let method = request.method_name().to_string();
-                if let Err(failure) = self.hub.request(token, self.server.scope(), &method, request.params(), &NoRed) {
+                let method = request.name.to_string();
+                if let Err(failure) =
+                    self.hub.request(token, self.server.scope(), &method, request.envelope.params, &NoRed)
+                {
                     self.server.fail(token, &failure, &mut self.out).unwrap();
                 }
             }

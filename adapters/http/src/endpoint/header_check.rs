@@ -67,7 +67,7 @@ pub(crate) fn check_version<'e>(
     buffer: &'e mut Option<VersionBuffer>,
 ) -> Result<(), RpcError<'e>> {
     let has_sessions = served.has_era(Era::Legacy);
-    let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
+    let by_itself = served.has_era(Era::Modern) && request.envelope.meta.is_modern();
     let in_session = has_sessions && head.fields.get(Known::Session).is_there();
     if !served.has_era(Era::Modern) || in_session && !by_itself {
         // Clients take -32020 and -32022 as signs of the stateless era.
@@ -79,7 +79,7 @@ pub(crate) fn check_version<'e>(
     match version {
         Version::Bad(bad) => Err(mismatch(bad.words())),
         _ if method == Some(Method::Initialize) && !by_itself && !has_sessions => {
-            let asked = request.members().protocol_version.and_then(|version| version.text());
+            let asked = request.envelope.members.protocol_version.and_then(|version| version.text());
             Err(RpcError::no_handshake(asked, served))
         }
         // The version in a request's `_meta` is compared with it later.

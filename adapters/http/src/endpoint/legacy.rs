@@ -107,10 +107,10 @@ impl Endpoint<'_> {
     /// Returns the stream of the request that a message cancels.
     pub(crate) fn cancels(&mut self, slot: u16, message: &Message<'_, '_>) -> Option<StreamId> {
         let Message::Read(request) = message else { return None };
-        if request.envelope().id.is_some() {
+        if request.envelope.id.is_some() {
             return None;
         }
-        let cancels = matches!(request.envelope().shape(), MessageShape::Notification { method } if method.eq_str("notifications/cancelled"));
+        let cancels = matches!(request.envelope.shape(), MessageShape::Notification { method } if method.eq_str("notifications/cancelled"));
         let scope = self.sessions.get(slot).filter(|_| cancels)?.scope;
         let token = self.requests.server.with_peer(&mut Peer::NEW.clone(), scope, |server| server.named_by(request));
         self.stream_of(token?)
@@ -270,7 +270,7 @@ impl Endpoint<'_> {
         }
         if self.draining {
             let mut request = IncomingRequest::empty();
-            if request.read(turn.content).is_err() || is_request(request.envelope()) {
+            if request.read(turn.content).is_err() || is_request(&request.envelope) {
                 return going_away(None, turn.body);
             }
         }

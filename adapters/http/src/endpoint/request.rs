@@ -210,10 +210,10 @@ impl Endpoint<'_> {
         }
         let mut request = IncomingRequest::empty();
         let read = request.read(turn.content);
-        let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
+        let by_itself = served.has_era(Era::Modern) && request.envelope.meta.is_modern();
         let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
-        if self.draining && (read.is_err() || is_request(request.envelope())) {
-            return going_away(read.is_ok().then(|| request.envelope()), turn.body);
+        if self.draining && (read.is_err() || is_request(&request.envelope)) {
+            return going_away(read.is_ok().then_some(&request.envelope), turn.body);
         }
         if read.is_err() {
             return match version {
@@ -222,12 +222,12 @@ impl Endpoint<'_> {
             };
         }
         let shape = request.shape();
-        let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method());
+        let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method);
         let mut buffer = None;
         if let Err(failure) = check_version(version, served, turn.head, (&request, method), &mut buffer) {
             return refuse_request(turn.body, 400, id_of(&shape), &failure);
         }
-        if !is_acceptable(&shape, request.envelope()) {
+        if !is_acceptable(&shape, &request.envelope) {
             return turn.refuse(400, "Invalid request: neither a notification nor a response");
         }
         match (modern, shape) {
