@@ -9,7 +9,7 @@ for program in nginx redis-server python3 cargo; do
   command -v $program >/dev/null || { echo "needs $program (Debian: nginx-light redis-server python3)" >&2; exit 2; }
 done
 root=$(cd "$(dirname "$0")/../.." && pwd)
-cargo build --quiet --manifest-path "$root/Cargo.toml" --workspace --bin mcp-sansio-fleet-example
+cargo build --quiet --manifest-path "$root/Cargo.toml" --workspace --bin mcp-sansio-fleet-example --example calc
 target=${CARGO_TARGET_DIR:-$root/target}
 dir=$(mktemp -d)
 chmod 711 "$dir" # workers of an nginx that root starts are of another user

@@ -192,7 +192,7 @@ def fixture(role: str) -> list[str]:
     """The command of our server or client, built if nobody says which one to take."""
     if command := os.environ.get(f"CONFORMANCE_{role.upper()}"):
         return shlex.split(command)
-    build = ["cargo", "build", "--quiet", "--workspace", "--bin", f"conformance-{role}"]
+    build = ["cargo", "build", "--quiet", "--workspace", "--bin", f"conformance-{role}", "--example", "calc"]
     if subprocess.run(build, cwd=ROOT, stdin=subprocess.DEVNULL).returncode:
         sys.exit(f"conformance: the {role} does not build")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))

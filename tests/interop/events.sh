@@ -7,7 +7,7 @@ root="$(cd "$here/../.." && pwd)"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
 "$here/install.sh"
 if [ -z "${EVENTS:-}" ]; then
-    (cd "$root" && cargo build --quiet --workspace --bin conformance-server)
+    (cd "$root" && cargo build --quiet --workspace --bin conformance-server --example calc)
     EVENTS="$CARGO_TARGET_DIR/debug/conformance-server"
 fi
 port=18938

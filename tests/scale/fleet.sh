@@ -18,7 +18,7 @@ if ! command -v nginx >/dev/null || ! command -v redis-server >/dev/null; then
 fi
 target=${CARGO_TARGET_DIR:-target}
 server=$target/debug/conformance-server
-cargo build --quiet --workspace --bin conformance-server
+cargo build --quiet --workspace --bin conformance-server --example calc
 tests/conformance/install.sh
 parts=(--part suites --part load)
 if [ "${1:-}" = --all ]; then shift; parts=(); fi
