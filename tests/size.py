@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22233,
-    "code lines, http": 11845,
-    "code lines, published": 65501,
-    "public functions": 2106,
+    "code lines, core": 22083,
+    "code lines, http": 11843,
+    "code lines, published": 65189,
+    "public functions": 1902,
     "public types": 447,
     "feature entries": 40,
     "cfgs": 476,
     "tracked files": 2183,
-    "words for users": 25219,
+    "words for users": 25195,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
