@@ -20,7 +20,7 @@ BOUNDS = {
     "code lines, core": 22083,
     "code lines, http": 11843,
     "code lines, published": 65189,
-    "public functions": 1902,
+    "public functions": 2099,
     "public types": 447,
     "feature entries": 40,
     "cfgs": 476,
@@ -31,6 +31,9 @@ BOUNDS = {
 # A comment, a string or a character. Strings stay as one word, with their lines.
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|b?r(\#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\[^']*|[^\\'])'""", re.S)
 TEST = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]|#\[cfg\(all\([^\]]*\btest\b[^\]]*\]")
+# The functions of builders, which macros write; those of `options!` are its fields.
+SETTERS = re.compile(r"^ *(?:\w+::)*(?:const_)?setters! \{$(.*?)^ *\}$", re.M | re.S)
+SETTER = re.compile(r"^ *\w+\(.*\) => ", re.M)
 PUBLIC = re.compile(r"^\s*pub (?:const |async |unsafe |extern \"\w*\" )*(struct|enum|union|fn)\s+\w+", re.M)
 
 
@@ -75,8 +78,9 @@ def measure():
         texts = {file: code(file) for file in sources(package)}
         files |= {file.relative_to(ROOT): lines(text) for file, text in texts.items()}
         kinds = [kind for text in texts.values() for kind in PUBLIC.findall(text)]
-        functions = kinds.count("fn")
-        table[name] = (sum(map(lines, texts.values())), len(kinds) - functions, functions)
+        blocks = [block for text in texts.values() for block in SETTERS.findall(text)]
+        functions = kinds.count("fn") + sum(len(SETTER.findall(block)) for block in blocks)
+        table[name] = (sum(map(lines, texts.values())), len(kinds) - kinds.count("fn"), functions)
         features += len(tomllib.loads((package / "Cargo.toml").read_text()).get("features", {}))
         cfgs += sum(text.count("#[cfg(") for text in texts.values())
     readers = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *ROOT.glob("docs/*.md"), *ROOT.glob("adapters/*/README.md")]
