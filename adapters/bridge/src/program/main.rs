@@ -318,30 +318,33 @@ async fn keep_time(shared: &Shared) {
 }
 
 fn main() -> ExitCode {
+    let refused = |why: &str, status: u8| {
+        eprintln!("mcp-bridge: {why}");
+        ExitCode::from(status)
+    };
     let arguments = match arguments::parse(std::env::args().skip(1)) {
         Ok(Parsed::Run(arguments)) => arguments,
         Ok(Parsed::Help(text)) => {
             let _ = io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }
-        Err(why) => {
-            eprintln!("mcp-bridge: {why}");
-            return ExitCode::from(2);
-        }
+        Err(why) => return refused(&why, 2),
     };
-    let hub = match hub(&arguments) {
-        Ok(hub) => hub,
-        Err(why) => {
-            eprintln!("mcp-bridge: {why}");
-            return ExitCode::from(2);
-        }
+    let served = match hub(&arguments) {
+        Ok(hub) => serve(&arguments, hub),
+        Err(why) => return refused(&why, 2),
     };
+    served.map_or_else(|why| refused(&why, 1), |()| ExitCode::SUCCESS)
+}
+
+/// Runs the front and all servers until the host has gone, or a signal comes.
+fn serve(arguments: &Arguments, hub: Hub) -> Result<(), String> {
     let clients = arguments.targets.iter().map(|_| Mutex::default()).collect();
     let shared = Shared { hub: Arc::new(Mutex::new(hub)), clients, clock: Clock::start() };
     let is_line = arguments.listen.is_none() && !arguments.is_hub();
     let hosts = async {
         if let Some(address) = &arguments.listen {
-            return listen::serve_hosts(&shared, &arguments, address).await;
+            return listen::serve_hosts(&shared, arguments, address).await;
         }
         let stopper = Stopper::new();
         stop::at_signal(stopper.clone())?;
@@ -358,7 +361,7 @@ fn main() -> ExitCode {
         BEFORE_DRIVERS.set(false);
         polled
     });
-    let keep = |(at, target)| Box::pin(keep_server(&shared, &arguments, at, target));
+    let keep = |(at, target)| Box::pin(keep_server(&shared, arguments, at, target));
     let mut servers: Vec<_> = arguments.targets.iter().enumerate().map(keep).collect();
     let mut time = pin!(keep_time(&shared));
     let mut others = pin!(poll_fn(|cx| {
@@ -372,7 +375,7 @@ fn main() -> ExitCode {
         }
         Poll::Pending
     }));
-    let served = async_io::block_on(async {
+    async_io::block_on(async {
         hosts.or(others.as_mut()).await?;
         // After the drivers in each round: they bring the last answers.
         let is_idle = || !is_line || lock(&shared.hub).bridge(0).is_idle();
@@ -383,14 +386,7 @@ fn main() -> ExitCode {
         };
         others.as_mut().or(answered).or(patience).await?;
         close(&shared).or(others).await
-    });
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("mcp-bridge: {why}");
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 /// Makes the bridges of all servers.

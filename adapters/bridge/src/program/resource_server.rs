@@ -118,7 +118,7 @@ fn client(path: &str) -> Result<String, String> {
 pub(crate) struct Guard(Arc<Inner>);
 
 struct Inner {
-    options: GuardOptions,
+    options: &'static GuardOptions,
     /// The URL of the metadata.
     metadata: String,
     late: LateSender<Shared>,
@@ -146,11 +146,11 @@ impl Guard {
         config: &mut EndpointConfig<'static>,
         names: &mut Vec<&'static str>,
     ) -> Result<Option<(Self, LateReceiver<Shared>)>, String> {
-        let options = arguments.guard.clone();
-        if options.issuer.is_empty() {
+        if arguments.guard.issuer.is_empty() {
             return Ok(None);
         }
-        let GuardOptions { issuer, resource, scopes, .. } = &*Box::leak(Box::new(options.clone()));
+        let options: &'static GuardOptions = Box::leak(Box::new(arguments.guard.clone()));
+        let GuardOptions { issuer, resource, scopes, .. } = options;
         let url = acceptable(resource, resource).map_err(|why| why.to_string())?;
         let (issuers, scopes) = ([&**issuer], scopes.iter().map(|scope| &**scope).collect::<Vec<&str>>());
         let space = vec![0; 1024 + resource.len() + issuer.len() + 2 * scopes.concat().len() + 3 * scopes.len()];
