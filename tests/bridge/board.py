@@ -4,6 +4,7 @@ port.
 
 usage: tests/bridge/board.py IMAGE"""
 
+import contextlib
 import os
 import re
 import socket
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import termios
 import time
+from pathlib import Path
 
 from programs import Host
 
@@ -36,8 +38,8 @@ class Board:
         command += ["-semihosting-config", "enable=on,target=native", "-monitor", f"unix:{self.monitor},server,nowait"]
         command += ["-chardev", "pty,id=u", "-serial", "chardev:u", "-kernel", self.image]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        path = re.search(r"/dev/pts/\d+", self.process.stdout.readline())[0]
-        os.symlink(path, self.port)
+        self.line = re.search(r"/dev/pts/\d+", self.process.stdout.readline())[0]
+        os.symlink(self.line, self.port)
 
     def unplug(self):
         os.unlink(self.port)
@@ -51,6 +53,18 @@ class Board:
         monitor(self.monitor, "sendkey ctrl 40")
 
 
+def knows(host, board):
+    """Waits until the bridge has closed the line of a board that is not there any more."""
+    for _ in range(500):
+        # One that closes meanwhile is seen the next time.
+        with contextlib.suppress(FileNotFoundError):
+            files = Path(f"/proc/{host.process.pid}/fd").iterdir()
+            if not any(os.readlink(file).startswith(board.line) for file in files):
+                return
+        time.sleep(0.02)
+    raise AssertionError("the bridge keeps the line open")
+
+
 def talk(board, host_era, server_era):
     host = Host(host_era, "--wait", "10", "--era", server_era, "--baud", "57600", f"serial:{board.port}")
     host.open()
@@ -61,11 +75,13 @@ def talk(board, host_era, server_era):
     with open(board.port, "rb", buffering=0, opener=lambda path, _: os.open(path, os.O_RDONLY | os.O_NOCTTY)) as line:
         assert termios.tcgetattr(line)[4:6] == [termios.B57600] * 2
     board.unplug()
+    # A call before the bridge knows is lost, and says so. This one waits.
+    knows(host, board)
     waits = call()
     time.sleep(0.3)
     begun = time.monotonic()
     board.plug_in()
-    host.answer(waits)
+    assert answered(waits)
     back = time.monotonic() - begun
     told = host.methods()
     assert host_era == "modern" or "notifications/tools/list_changed" in told, told
