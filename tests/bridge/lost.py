@@ -231,16 +231,30 @@ def never_there():
 
 
 def known():
-    """With a cache the host opens at once, without a server."""
+    """With a cache the host opens at once, without a server. It is replaced as a whole, and like the journal for its user alone."""
     with tempfile.TemporaryDirectory() as folder:
-        cache = os.path.join(folder, "cache")
-        host = Host("legacy", "--cache", cache, "--", *OLD)
+        cache, journal = os.path.join(folder, "cache"), os.path.join(folder, "journal")
+        host = Host("legacy", "--cache", cache, "--journal", journal, "--", *OLD)
         first = host.open()["result"]
         host.close()
+        assert [os.stat(path).st_mode & 0o777 for path in [cache, journal]] == [0o600] * 2
+        with open(cache) as old:
+            host = Host("legacy", "--cache", cache, "--", *OLD)
+            host.open()
+            host.call("log")
+            host.close()
+            assert old.read() == open(cache).read() and not os.path.samestat(os.fstat(old.fileno()), os.stat(cache))
+        assert sorted(os.listdir(folder)) == ["cache", "journal"]
         host = Host("legacy", "--cache", cache, "--", "/nonexistent/server")
         begun = time.monotonic()
         again = host.open()["result"]
         assert again == first and time.monotonic() - begun < 5, again
+        host.close()
+        # One that is longer than a message is left out.
+        with open(cache, "w") as file:
+            file.write(" " * 9000 + json.dumps(first))
+        host = Host("legacy", "--cache", cache, "--message", "9000", "--wait", "0", "--", "/nonexistent/server")
+        assert host.open()["result"]["serverInfo"]["name"] == "mcp-bridge"
         host.close()
 
 

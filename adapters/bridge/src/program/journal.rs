@@ -8,13 +8,15 @@ use mcp_sansio::json::Object;
 use mcp_sansio::sink::{LineSink, MessageHead, whole};
 use mcp_sansio_bridge::CallRecord;
 
+use crate::system::private;
+
 /// Opens a file to add to; the lines have `arguments` if that is asked. A line that cannot be written is left out.
 pub(crate) fn open(
     path: &str,
     server: String,
     arguments: bool,
 ) -> io::Result<impl FnMut(&CallRecord<'_>) + Send + 'static> {
-    let (mut file, mut is_whole) = (OpenOptions::new().create(true).append(true).open(path)?, true);
+    let (mut file, mut is_whole) = (private(OpenOptions::new().create(true).append(true)).open(path)?, true);
     Ok(move |record: &CallRecord<'_>| {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
         let mut out = LineSink::new(Vec::new());

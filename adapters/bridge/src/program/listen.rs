@@ -25,7 +25,7 @@ use mcp_sansio_smol::http::{
 
 use crate::arguments::Arguments;
 use crate::resource_server::Guard;
-use crate::{GRACE, READ_AHEAD, Shared, lock, stop, stopped};
+use crate::{GRACE, READ_AHEAD, Shared, lock, stopped, system};
 
 /// Passes requests, notifications and responses of all hosts to the hub.
 struct Pass;
@@ -99,7 +99,7 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
         None => (server, None),
     };
     let stopper = server.stopper();
-    stop::at_signal(stopper.clone())?;
+    system::at_signal(stopper.clone())?;
     lock(&shared.hub).open(None);
     settled(shared, &arguments.limits, &stopper).await;
     let hello = lock(&shared.hub).hello();

@@ -12,15 +12,16 @@ mod listen;
 mod login;
 #[cfg_attr(not(feature = "tls"), path = "no_resource_server.rs")]
 mod resource_server;
-#[cfg_attr(not(unix), path = "no_stop.rs")]
-mod stop;
+#[cfg_attr(not(unix), path = "no_system.rs")]
+mod system;
 mod target;
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
 use std::future::{Future, poll_fn};
 use std::hash::BuildHasher;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -269,9 +270,19 @@ fn keep(arguments: &Arguments, hub: &mut Hub) {
         [only] if only.name.is_empty() => hub.bridge(0).server().map(|said| said.as_bytes()),
         _ => written.ok().map(|()| out.pending()),
     };
-    if let Some(Err(error)) = said.map(|said| std::fs::write(path, said)) {
+    if let Some(Err(error)) = said.map(|said| replace(path, said)) {
         eprintln!("mcp-bridge: {path}: {error}");
     }
+}
+
+/// Replaces a file as a whole: a program that reads it meanwhile gets the old text or the new one.
+fn replace(path: &str, text: &[u8]) -> io::Result<()> {
+    let fresh = format!("{path}.{}.new", std::process::id());
+    // Of a process with the same id that was killed.
+    let _ = fs::remove_file(&fresh);
+    let file = system::private(OpenOptions::new().write(true).create_new(true)).open(&fresh);
+    let written = file.and_then(|mut file| file.write_all(text)).and_then(|()| fs::rename(&fresh, path));
+    written.inspect_err(|_| drop(fs::remove_file(&fresh)))
 }
 
 /// Runs a driver until `until` is over.
@@ -347,7 +358,7 @@ fn serve(arguments: &Arguments, hub: Hub) -> Result<(), String> {
             return listen::serve_hosts(&shared, arguments, address).await;
         }
         let stopper = Stopper::new();
-        stop::at_signal(stopper.clone())?;
+        system::at_signal(stopper.clone())?;
         match is_line {
             true => serve_host(&shared, arguments.limits).or(stopped(&stopper)).await,
             false => listen::serve_line(&shared, &arguments.limits, &stopper).await,
@@ -392,8 +403,12 @@ fn serve(arguments: &Arguments, hub: Hub) -> Result<(), String> {
 /// Makes the bridges of all servers.
 fn hub(arguments: &Arguments) -> Result<Hub, String> {
     let fault = |path: &str, error: io::Error| format!("{path}: {error}");
-    let said = arguments.cache.as_ref().and_then(|path| std::fs::read(path).ok());
-    let said = said.as_deref().and_then(|said| Raw::parse(said).ok());
+    let (mut said, most) = (Vec::new(), u64::try_from(arguments.limits.message).unwrap_or(u64::MAX));
+    if let Some(file) = arguments.cache.as_ref().and_then(|path| File::open(path).ok()) {
+        // One that is longer is cut, and so no JSON: it is left out.
+        let _ = file.take(most).read_to_end(&mut said);
+    }
+    let said = Raw::parse(&said).ok();
     let mut bridges = Vec::new();
     for target in &arguments.targets {
         // Where the end of a program or of a connection is seen, there is nothing to check.

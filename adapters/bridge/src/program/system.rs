@@ -1,5 +1,8 @@
-//! The end by a signal: SIGTERM and SIGINT end the program as the end of stdin does. `no_stop.rs` is for other systems than Unix.
+//! Signals, which end the program as the end of stdin does (SIGTERM, SIGINT), and modes of files. `no_system.rs` is for other systems than
+//! Unix.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::thread;
 use std::time::Duration;
 
@@ -20,4 +23,9 @@ pub(crate) fn at_signal(stopper: Stopper) -> Result<(), String> {
         std::process::exit(1);
     });
     Ok(())
+}
+
+/// Makes a file, where it is new, one for its user alone.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
 }
