@@ -171,7 +171,7 @@ impl HostKind {
         let name = name.ok_or_else(|| format!("which server of {}? {there}", self.name))?;
         let entry = servers.and_then(|servers| servers.get(name));
         let entry = entry.ok_or_else(|| format!("{shown} has no server {name:?}{}; {there}", meant(name, &names)))?;
-        ServerEntry::read(entry).ok_or_else(|| format!("{shown}: {name} has neither a program nor a URL"))
+        ServerEntry::read(entry).map_err(|why| format!("{shown}: {name}: {why}"))
     }
 }
 
@@ -272,6 +272,24 @@ mod tests {
         assert_eq!(token.unwrap().headers, headers);
         let old = found(r#"{"url":"u","headers":{"A":"${env:PATH}"}}"#).unwrap();
         assert_eq!((old.url.as_str(), old.headers), ("u", vec![("A".into(), path)]));
-        assert_eq!(found(r#"{"settings":{}}"#), None);
+        let path = found(r#"{"command":null,"args":null,"url":"u","env":null}"#);
+        assert_eq!(path.map(|entry| entry.url).as_deref(), Ok("u"));
+        for (entry, why) in [
+            (r#"{"settings":{}}"#, "it has neither a program nor a URL"),
+            (r#"{"command":["a"]}"#, "command is not a string"),
+            (r#"{"command":"a","args":"b c"}"#, "args is not an array"),
+            (r#"{"command":"a","args":["b",1]}"#, "a word of args is not a string"),
+            (r#"{"command":"a","env":["B=c"]}"#, "env is not an object"),
+            (r#"{"command":"a","env":{"B":1}}"#, "env.B is not a string"),
+            (r#"{"command":"a","cwd":1}"#, "cwd is not a string"),
+            (r#"{"url":1}"#, "url is not a string"),
+            (r#"{"url":"u","headers":{"A":true}}"#, "headers.A is not a string"),
+            (
+                r#"{"command":"a","env":{"KEY":"x${input:key}"}}"#,
+                "env.KEY has ${input:key}, for which only VS Code asks: use a variable, ${NAME}",
+            ),
+        ] {
+            assert_eq!(found(entry), Err(why.into()));
+        }
     }
 }

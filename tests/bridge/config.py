@@ -106,11 +106,15 @@ async def http(path):
 def refusals(folder):
     for servers, why in [
         ({"a": {"command": "x"}, "a_b": {"command": "x"}}, 'the servers "a" and "a_b" may have tools of the same name'),
-        ({"a": {"args": []}}, "a has neither a program nor a URL"),
+        ({"a": {"args": []}}, "a: it has neither a program nor a URL"),
+        ({"a": {"command": "x", "args": "y"}}, "mcp.json: a: args is not an array"),
+        ({"a": {"command": "x", "env": {"K": "${input:k}"}}}, "a: env.K has ${input:k}"),
         ({"a": {"url": "ftp://x"}}, "is no address"),
         ({}, "has no server"),
+        ({"a": {"command": "x", "disabled": True}}, "has no server"),
     ]:
-        path = write(folder, json.dumps({"mcpServers": servers}))
+        # An empty member hides no other.
+        path = write(folder, json.dumps({"mcpServers": {}, "servers": servers}))
         told = subprocess.run([BRIDGE, "--config", path], capture_output=True, text=True, timeout=20)
         assert told.returncode == 2 and why in told.stderr, told
 

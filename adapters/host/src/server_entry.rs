@@ -21,40 +21,50 @@ pub struct ServerEntry {
 }
 
 impl ServerEntry {
-    /// Reads an entry. `${NAME}` and `${env:NAME}` become the variable; those that are not set stay as they are. Returns `None` if
-    /// it has neither a program nor a URL.
-    #[must_use]
-    pub fn read(entry: Raw<'_>) -> Option<Self> {
-        let pairs = |key: &str| -> Vec<(String, String)> {
-            let members = entry.get(key).into_iter().flat_map(|pairs| pairs.members());
-            members.filter_map(|(name, value)| Some((name.to_string(), filled(&value.text()?.to_string())))).collect()
+    /// Reads an entry. `${NAME}` and `${env:NAME}` become the variable; those that are not set stay as they are.
+    ///
+    /// # Errors
+    /// In words: a member of another type, `${input:NAME}`, for which VS Code asks its user, or neither a program nor a URL.
+    pub fn read(entry: Raw<'_>) -> Result<Self, String> {
+        let member = |key: &str| entry.get(key).filter(|value| value.kind() != JsonKind::Null);
+        let text = |key: &str| member(key).map(|value| filled(key, value)).transpose();
+        let whole = |key: &str, kind: JsonKind, name: &str| match member(key) {
+            Some(value) if value.kind() != kind => Err(format!("{key} is not {name}")),
+            found => Ok(found),
         };
-        let text = |key: &str| Some(filled(&entry.get(key)?.text()?.to_string()));
-        let args = entry.get("args").into_iter().flat_map(|args| args.items());
-        let args = args.filter(|word| word.kind() == JsonKind::String).filter_map(|word| word.text());
-        let args = args.map(|word| filled(&word.to_string()));
-        let mut program: Vec<String> = text("command").into_iter().collect();
-        let url = match program.is_empty() {
-            true => ["httpUrl", "serverUrl", "url"].into_iter().find_map(text)?,
-            false => {
-                program.extend(args);
-                String::new()
+        let pairs = |key: &str| -> Result<Vec<(String, String)>, String> {
+            let members = whole(key, JsonKind::Object, "an object")?.into_iter().flat_map(|pairs| pairs.members());
+            members.map(|(name, value)| Ok((name.to_string(), filled(&format!("{key}.{name}"), value)?))).collect()
+        };
+        let args = whole("args", JsonKind::Array, "an array")?.into_iter().flat_map(|args| args.items());
+        let args: Vec<_> = args.map(|word| filled("a word of args", word)).collect::<Result<_, _>>()?;
+        let mut program: Vec<String> = text("command")?.into_iter().collect();
+        let mut url = String::new();
+        match program.is_empty() {
+            true => {
+                let given = ["httpUrl", "serverUrl", "url"].into_iter().find_map(|key| text(key).transpose());
+                url = given.ok_or("it has neither a program nor a URL")??;
             }
-        };
+            false => program.extend(args),
+        }
         let variable = |name: String| env::var(name).unwrap_or_default();
-        let mut headers = [pairs("headers"), pairs("http_headers")].concat();
-        headers.extend(pairs("env_http_headers").into_iter().map(|(name, value)| (name, variable(value))));
-        let token = text("bearer_token_env_var").map(variable);
+        let mut headers = [pairs("headers")?, pairs("http_headers")?].concat();
+        headers.extend(pairs("env_http_headers")?.into_iter().map(|(name, value)| (name, variable(value))));
+        let token = text("bearer_token_env_var")?.map(variable);
         headers.extend(token.map(|token| ("Authorization".into(), format!("Bearer {token}"))));
-        Some(ServerEntry { program, url, env: pairs("env"), headers, folder: text("cwd") })
+        Ok(ServerEntry { program, url, env: pairs("env")?, headers, folder: text("cwd")? })
     }
 }
 
-/// Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do.
-fn filled(text: &str) -> String {
+/// Returns the text of a member. Replaces `${NAME}` and `${env:NAME}` by the variable, as hosts do.
+fn filled(member: &str, value: Raw<'_>) -> Result<String, String> {
+    let text = value.text().ok_or_else(|| format!("{member} is not a string"))?.to_string();
     let mut out = String::new();
-    let mut rest = text;
+    let mut rest = &*text;
     while let Some((before, (name, after))) = rest.split_once("${").and_then(|(a, b)| Some((a, b.split_once('}')?))) {
+        if name.starts_with("input:") {
+            return Err(format!("{member} has ${{{name}}}, for which only VS Code asks: use a variable, ${{NAME}}"));
+        }
         out.push_str(before);
         match env::var(name.strip_prefix("env:").unwrap_or(name)) {
             Ok(value) => out.push_str(&value),
@@ -62,7 +72,7 @@ fn filled(text: &str) -> String {
         }
         rest = after;
     }
-    out + rest
+    Ok(out + rest)
 }
 
 /// Replaces the comments and trailing commas of a file that a person keeps by spaces: JSON is left, and everything keeps its place. A mark of

@@ -88,7 +88,7 @@ impl Target {
 
     /// Reads an entry of a file of servers.
     fn read(name: &str, entry: Raw<'_>) -> Result<Self, String> {
-        let found = ServerEntry::read(entry).ok_or_else(|| format!("{name} has neither a program nor a URL"))?;
+        let found = ServerEntry::read(entry).map_err(|why| format!("{name}: {why}"))?;
         let mut words = found.program.into_iter();
         let target = match words.next() {
             Some(place) => Target { place, program: Some(words.collect()), ..Target::default() },
@@ -102,8 +102,10 @@ impl Target {
 fn config(path: &str) -> Result<Vec<Target>, String> {
     let text = plain_json(&std::fs::read_to_string(path).map_err(|error| error.to_string())?);
     let root = Raw::parse(text.as_bytes()).map_err(|fault| format!("it is not JSON: {fault}"))?;
-    let servers = ["mcpServers", "servers", "context_servers"].into_iter().find_map(|member| root.get(member));
-    let servers = servers.ok_or("it has no member mcpServers")?.members();
+    let servers = ["mcpServers", "servers", "context_servers"].into_iter().filter_map(|member| root.get(member));
+    // An empty one hides no other.
+    let servers = servers.map(|servers| servers.members()).find(|servers| servers.clone().next().is_some());
+    let servers = servers.ok_or("it has no server in mcpServers, servers or context_servers")?;
     let enabled = servers.filter(|(_, entry)| entry.get("disabled").and_then(|is| is.bool()) != Some(true));
     enabled.map(|(name, entry)| Target::read(&name.to_string(), entry)).collect()
 }
