@@ -115,6 +115,12 @@ def checks():
             assert front.url.startswith("http://127.0.0.1:"), front.url
         finally:
             front.stop()
+        # Nobody is asked who comes from another machine. The first line says so.
+        for options, listen, lines in [([], "0.0.0.0:0", 2), ([], "127.0.0.1:0", 1), (["--token-file", file.name], "0.0.0.0:0", 1)]:
+            front = Front("--wait", "0", *options, "--", "/nonexistent/server", listen=listen)
+            front.stop()
+            told = [line for line in front.lines if "is not there" not in line]
+            assert len(told) == lines and (lines == 1 or "anybody who reaches 0.0.0.0:" in told[0]), told
     print("hosts.py: token and Host are checked")
 
 

@@ -105,7 +105,12 @@ pub(crate) async fn serve_hosts(shared: &Shared, arguments: &Arguments, address:
     let hello = lock(&shared.hub).hello();
     let service = passing(hello.info());
     match server.local_addr() {
-        Ok(bound) => eprintln!("mcp-bridge: listens at http://{bound}{}", config.path),
+        Ok(bound) => {
+            if !(bound.ip().to_canonical().is_loopback() || guard.is_some() || arguments.token.is_some()) {
+                eprintln!("mcp-bridge: anybody who reaches {bound} can use the server; --token-file asks for a token");
+            }
+            eprintln!("mcp-bridge: listens at http://{bound}{}", config.path);
+        }
         Err(_) => eprintln!("mcp-bridge: listens at {address}"),
     }
     let token = arguments.token.as_deref();
