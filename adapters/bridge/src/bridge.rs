@@ -40,6 +40,9 @@ pub(crate) const EMPTY: Raw<'static> = Raw::constant("{}");
 /// The beginning of the `requestState` of the bridge's own rounds.
 const ROUND: &str = "mcp-bridge:";
 
+/// The longest `elicitationId` whose host is remembered, in bytes.
+const VISIT: usize = 256;
+
 /// A request of the host that has ended, for a journal.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -147,6 +150,8 @@ pub struct Bridge {
     pub(crate) outputs: Option<VecDeque<Output>>,
     /// The open questions to hosts up to 2025-11-25.
     pub(crate) asked: Vec<Asked>,
+    /// The newest elicitations in URL mode, by `elicitationId`, and the requests that they belong to: their ends name none.
+    pub(crate) visits: VecDeque<(String, RequestToken)>,
     pub(crate) listen: Option<PendingId>,
     /// The server has agreed to the listen.
     pub(crate) listening: bool,
@@ -201,6 +206,7 @@ impl Bridge {
             held: Vec::new(),
             outputs: None,
             asked: Vec::new(),
+            visits: VecDeque::new(),
             listen: None,
             listening: false,
             check: None,
@@ -778,6 +784,11 @@ impl Bridge {
             let id = self.server.send_request(method, Some(params), &mut self.out);
             return id.map(|id| self.is_asked(id, self.server.scope(), question, front)).is_ok();
         };
+        let visit = params.get("elicitationId").and_then(|id| id.text()).filter(|id| id.raw().len() <= VISIT);
+        if let Some((visit, front)) = visit.zip(front) {
+            self.visits.truncate(self.limits.questions.saturating_sub(1));
+            self.visits.push_front((visit.to_string(), front));
+        }
         outputs.push_back(Output::Ask { request: front, question, method, params: OwnedRaw::new(params) });
         true
     }

@@ -51,7 +51,10 @@ impl Bridge {
             },
             ClientEvent::ElicitationComplete { id } => {
                 let id = id.to_string();
-                self.about(self.newest(), move |server, out| {
+                let its = self.visits.iter().find(|visit| visit.0 == id).map(|visit| visit.1);
+                // After its end there is no way to its host alone.
+                let its = its.filter(|its| self.requests.iter().any(|request| request.front == *its));
+                self.about(its.or_else(|| self.newest()), move |server, out| {
                     let _ = server.elicitation_complete(&id, out);
                 });
             }

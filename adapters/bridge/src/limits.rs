@@ -3,7 +3,7 @@
 use mcp_sansio::server::Millis;
 
 /// The limits to which the memory of a [`Bridge`](crate::Bridge) grows, and its times. The most memory, besides that of the client behind:
-/// `backlog + kept + 2 * subscriptions + schemas + message + in_flight * 600 + questions * (message + 64)` bytes.
+/// `backlog + kept + 2 * subscriptions + schemas + message + in_flight * 600 + questions * (message + 400)` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
 pub struct BridgeLimits {

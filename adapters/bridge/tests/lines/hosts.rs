@@ -39,7 +39,7 @@ impl Hosts {
         let mut hosts = Hosts { rig, server, peers: [Peer::NEW; 2], got, of: Vec::new() };
         for host in 0..2 {
             let open = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
-                "capabilities":{},"clientInfo":{"name":"h","version":"1"}}}"#;
+                "capabilities":{"elicitation":{"url":{}}},"clientInfo":{"name":"h","version":"1"}}}"#;
             assert!(hosts.admit(host, open).is_none());
             hosts.text(host);
         }
@@ -153,6 +153,34 @@ fn another_host_cannot_answer() {
         hosts.rig.heard.iter().filter(|message| message["id"] == 7).count()
     };
     assert_eq!((answer(1), answer(0), answer(0)), (0, 1, 1));
+}
+
+/// The end of an elicitation in URL mode goes to the host that was asked, and not to that of the newest request. The oldest are forgotten.
+#[test]
+fn the_end_of_a_visit() {
+    let mut hosts = Hosts::with(BridgeLimits { questions: 2, ..BridgeLimits::default() });
+    let visit = |hosts: &mut Hosts, id: &str| {
+        let params = format!(r#"{{"mode":"url","message":"?","url":"https://a.example","elicitationId":"{id}"}}"#);
+        hosts.rig.serve(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{params}}}"#));
+        let asked: serde_json::Value = serde_json::from_str(&hosts.text(0)).unwrap();
+        let (question, yes) = (asked["id"].as_u64().unwrap(), Raw::parse(br#"{"action":"accept"}"#).unwrap());
+        hosts.rig.act(|bridge, link, _| bridge.response(question, Ok(yes), Scope(0), link));
+    };
+    let ended = |hosts: &mut Hosts, id: &str| {
+        let params = format!(r#"{{"elicitationId":"{id}"}}"#);
+        let method = "notifications/elicitation/complete";
+        hosts.rig.serve(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
+        [0, 1].map(|host| hosts.text(host).matches(id).count())
+    };
+    hosts.call(0);
+    let call = hosts.rig.one("tools/call");
+    ["old", "one", "two"].iter().for_each(|id| visit(&mut hosts, id));
+    hosts.call(1);
+    assert_eq!(["one", "old"].map(|id| ended(&mut hosts, id)), [[1, 0], [0, 1]]);
+    // Its request has ended: the newest may be of the same host.
+    hosts.rig.result(&call, r#"{"content":[]}"#);
+    hosts.text(0);
+    assert_eq!(ended(&mut hosts, "two"), [0, 1]);
 }
 
 /// The `requestState` of a round cannot be guessed from those that a host has seen before.

@@ -14,6 +14,7 @@ pub(crate) const OFFERS: &str = r#"{"tools":{"listChanged":true},"resources":{"s
 /// A host that can answer every question.
 static INFO: ClientInfo<'static> = ClientInfo::new("host", "1")
     .feature(mcp_sansio::protocol::ClientCapability::Sampling)
+    .feature(mcp_sansio::protocol::ClientCapability::ElicitUrl)
     .feature(mcp_sansio::protocol::ClientCapability::Roots);
 
 type Line = LineClient<'static, LineSink<Vec<u8>>>;
