@@ -1,4 +1,4 @@
-/* Configurations that are wrong: each is refused with its status and its reason, and nothing is made. */
+/* Configurations that are wrong: each is refused with its status and its reason, and nothing is made. And requests that are null. */
 #include <mcp.h>
 #include <assert.h>
 #include <stdio.h>
@@ -47,6 +47,33 @@ static mcp_tool tool(const char *name, const char *description, const char *sche
     memset(&made, 0, sizeof made);
     made.name = name, made.description = description, made.input_schema = schema, made.call = handler;
     return made;
+}
+
+/* Each function that takes a request says so if it is null. */
+static void no_request(void) {
+    int64_t number = 7;
+    bool is = true;
+    char text[8] = "";
+    mcp_slice slice;
+    mcp_question question = {"k", MCP_ROOTS, NULL, NULL, NULL, NULL, NULL, 0};
+    const char *value = "v";
+    const mcp_status found[] = {
+        mcp_arg_int(NULL, "a", &number), mcp_arg_bool(NULL, "a", &is), mcp_arg_text(NULL, "a", text, sizeof text, NULL),
+        mcp_arg_json(NULL, NULL, &slice), mcp_name(NULL, &slice), mcp_reply_text(NULL, "a", 1), mcp_reply_error(NULL, "a", 1),
+        mcp_reply_json(NULL, "{}", 2), mcp_reply_blob(NULL, (const uint8_t *)"a", 1), mcp_reply_result(NULL, "{}", 2),
+        mcp_reply_fail(NULL, 1, "a", 1), mcp_reply_values(NULL, &value, 1), mcp_reply_not_found(NULL),
+        mcp_progress(NULL, 1, 2, NULL), mcp_log(NULL, MCP_INFO, NULL, "a", 1), mcp_ask(NULL, &question, 1, NULL, 0),
+        mcp_input(NULL, "k", NULL, NULL), mcp_input_int(NULL, "k", "n", &number), mcp_input_bool(NULL, "k", "n", &is),
+        mcp_input_text(NULL, "k", NULL, text, sizeof text, NULL), mcp_state(NULL, &slice),
+    };
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++) assert(found[i] == MCP_INVALID);
+    assert(mcp_now(NULL) == 0 && mcp_later(NULL) == 0 && !mcp_can_ask(NULL, MCP_ROOTS) && number == 7 && is);
+    mcp_release(NULL);
+}
+
+/* A result is an object. After what is none the handler can still answer. */
+static void no_object(void *state, mcp_request *request) {
+    *(bool *)state = mcp_reply_result(request, "[]", 2) == MCP_INVALID && mcp_reply_result(request, "{}", 2) == MCP_OK;
 }
 
 int main(void) {
@@ -128,6 +155,20 @@ int main(void) {
     assert(mcp_progress_of(server, 77, 1, 2, "\xff") == MCP_INVALID);
     assert(mcp_changed(server, (mcp_list)9) == MCP_INVALID);
     free(block);
+
+    no_request();
+    bool is_right = false;
+    one.call = no_object;
+    config = good(&one, 1);
+    config.state = &is_right;
+    assert(mcp_open(&config, memory, sizeof memory, &server, &problem) == MCP_OK);
+    static const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"one\",\"_meta\":{"
+                               "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+                               "\"io.modelcontextprotocol/clientCapabilities\":{}}}}\n";
+    size_t room;
+    memcpy(mcp_space(server, &room), call, sizeof call - 1);
+    mcp_filled(server, sizeof call - 1);
+    assert(room >= sizeof call && mcp_run(server) == MCP_READ && is_right);
     puts("config: all as expected");
     return 0;
 }

@@ -40,7 +40,7 @@ typedef enum {
     MCP_WRONG_TYPE = 9,   /* the argument is of another type, or out of range */
     MCP_NOT_ASKED = 10,   /* left out: the client did not ask for it */
     MCP_ANSWERED = 11,    /* the handler has answered before */
-    MCP_INVALID = 12,     /* a null pointer, no UTF-8, no JSON */
+    MCP_INVALID = 12,     /* a null pointer, no UTF-8, no JSON; no object where one is needed */
     MCP_BUSY = 13,        /* from within a handler or an event: call it after mcp_run; or too many requests are in flight */
     MCP_NOT_CONNECTED = 14, /* the client is not connected */
     MCP_NOT_OFFERED = 15  /* the server does not offer it, or not in this revision */
@@ -185,7 +185,7 @@ mcp_status mcp_reply_error(mcp_request *request, const char *text, size_t len);
 mcp_status mcp_reply_json(mcp_request *request, const char *json, size_t len);
 /* Bytes of a resource, written as base64. */
 mcp_status mcp_reply_blob(mcp_request *request, const uint8_t *bytes, size_t len);
-/* The whole result, a JSON object: for content of other types, and several messages. */
+/* The whole result, a JSON object (else MCP_INVALID): for content of other types, and several messages. */
 mcp_status mcp_reply_result(mcp_request *request, const char *json, size_t len);
 /* An error of JSON-RPC, with its code. */
 mcp_status mcp_reply_fail(mcp_request *request, int32_t code, const char *text, size_t len);

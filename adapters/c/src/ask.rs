@@ -11,7 +11,7 @@ use mcp_sansio_http::seal::HmacSeal;
 use crate::Status;
 use crate::border::{Block, Slice, elements, optional, put, size_of_part, text};
 use crate::config::{Config, NO_ROOM, Refusal, refused};
-use crate::request::{Request, put_text, read_value};
+use crate::request::{RequestPointer, context, put_text, read_value, reply};
 
 /// `mcp_question`
 #[repr(C)]
@@ -94,13 +94,13 @@ pub(crate) unsafe fn lend(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_ask(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     questions: *const Question,
     len: usize,
     state: *const c_void,
     state_len: usize,
 ) -> Status {
-    request.answer(|requested| {
+    reply(request, |requested| {
         // SAFETY: `len` questions and `state_len` bytes, whose texts live as long as this call.
         let (questions, state) = unsafe { (elements(questions, len)?, elements(state.cast::<u8>(), state_len)?) };
         let mut messages = [PromptMessage::user(ContentBlock::text("")); MOST];
@@ -117,7 +117,7 @@ unsafe extern "C" fn mcp_ask(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn mcp_can_ask(request: &mut Request<'_, '_>, kind: u32) -> bool {
+extern "C" fn mcp_can_ask(request: RequestPointer<'_, '_, '_>, kind: u32) -> bool {
     let capability = match kind {
         1 => ClientCapability::ElicitForm,
         2 => ClientCapability::ElicitUrl,
@@ -125,36 +125,40 @@ extern "C" fn mcp_can_ask(request: &mut Request<'_, '_>, kind: u32) -> bool {
         4 => ClientCapability::Roots,
         _ => return false,
     };
-    request.context().client_has(capability)
+    context(request).is_ok_and(|context| context.client_has(capability))
 }
 
 /// Returns the answer to a question of the run before.
 ///
 /// # Safety
 /// `key` is null, or a text with a 0 behind it.
-unsafe fn answered<'c>(request: &mut Request<'_, 'c>, key: *const c_char) -> Result<InputResponse<'c>, Status> {
+unsafe fn answered<'c>(request: RequestPointer<'_, '_, 'c>, key: *const c_char) -> Result<InputResponse<'c>, Status> {
     // SAFETY: the caller's contract.
-    request.context().answer(unsafe { text(key) }?).ok_or(Status::NotFound)
+    context(request)?.answer(unsafe { text(key) }?).ok_or(Status::NotFound)
 }
 
 /// Returns a value of a form.
 ///
 /// # Safety
 /// `key` and `name` as in [`answered`].
-unsafe fn value<'c>(request: &mut Request<'_, 'c>, key: *const c_char, name: *const c_char) -> Result<Raw<'c>, Status> {
+unsafe fn value<'c>(
+    request: RequestPointer<'_, '_, 'c>,
+    key: *const c_char,
+    name: *const c_char,
+) -> Result<Raw<'c>, Status> {
     // SAFETY: the caller's contract.
     unsafe { answered(request, key)?.value(text(name)?).ok_or(Status::NotFound) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_input(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     key: *const c_char,
     action: *mut u32,
     json: *mut Slice,
 ) -> Status {
     // SAFETY: `key` is a text; `action` and `json` point to such, or are null.
-    let mut found = || unsafe {
+    let found = || unsafe {
         let answer = answered(request, key)?;
         let taken = match answer.result() {
             _ if answer.declined() => 2,
@@ -171,7 +175,7 @@ unsafe extern "C" fn mcp_input(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_input_int(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     key: *const c_char,
     name: *const c_char,
     to: *mut i64,
@@ -182,7 +186,7 @@ unsafe extern "C" fn mcp_input_int(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_input_bool(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     key: *const c_char,
     name: *const c_char,
     to: *mut bool,
@@ -193,7 +197,7 @@ unsafe extern "C" fn mcp_input_bool(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_input_text(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     key: *const c_char,
     name: *const c_char,
     to: *mut u8,
@@ -201,7 +205,7 @@ unsafe extern "C" fn mcp_input_text(
     len: *mut usize,
 ) -> Status {
     // SAFETY: as above; `room` bytes at `to`.
-    let mut found = || unsafe {
+    let found = || unsafe {
         let found = match optional(name)? {
             Some(_) => value(request, key, name)?.text().ok_or(Status::WrongType)?,
             None => answered(request, key)?.text().ok_or(Status::NotFound)?,
@@ -212,8 +216,7 @@ unsafe extern "C" fn mcp_input_text(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_state(request: &mut Request<'_, '_>, state: *mut Slice) -> Status {
+unsafe extern "C" fn mcp_state(request: RequestPointer<'_, '_, '_>, state: *mut Slice) -> Status {
     // SAFETY: `state` points to a slice, or is null.
-    unsafe { put(state, Slice::from(request.context().state())) };
-    Status::Ok
+    Status::of(context(request).map(|context| unsafe { put(state, Slice::from(context.state())) }))
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
-use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, Complete, GetPrompt, HandlerResult, ReadResource, RequestContext};
@@ -16,6 +16,9 @@ pub(crate) struct Request<'r, 'c> {
     requested: &'r mut dyn Requested<'c>,
     answer: Option<HandlerResult>,
 }
+
+/// The pointer of C to a request; `None` if it is null.
+pub(crate) type RequestPointer<'p, 'r, 'c> = Option<&'p mut Request<'r, 'c>>;
 
 /// `mcp_handler`
 pub(crate) type Handler = unsafe extern "C" fn(*mut c_void, *mut Request<'_, '_>);
@@ -117,32 +120,27 @@ requested! { Complete:
     }
 }
 
-impl<'c> Request<'_, 'c> {
-    pub(crate) fn context(&mut self) -> &mut RequestContext<'c> {
-        self.requested.context()
-    }
+/// Returns the context of a request, unless the pointer is null.
+pub(crate) fn context<'p, 'c>(request: RequestPointer<'p, '_, 'c>) -> Result<&'p mut RequestContext<'c>, Status> {
+    Ok(request.ok_or(Status::Invalid)?.requested.context())
+}
 
-    /// Answers it, once.
-    pub(crate) fn answer(
-        &mut self,
-        answer: impl FnOnce(&mut dyn Requested<'c>) -> Result<HandlerResult, Status>,
-    ) -> Status {
-        if self.answer.is_some() {
-            return Status::Answered;
-        }
-        match answer(self.requested) {
-            Ok(answer) => {
-                self.answer = Some(answer);
-                Status::Ok
-            }
-            Err(status) => status,
-        }
-    }
+/// Answers a request, once.
+pub(crate) fn reply<'c>(
+    request: RequestPointer<'_, '_, 'c>,
+    answer: impl FnOnce(&mut dyn Requested<'c>) -> Result<HandlerResult, Status>,
+) -> Status {
+    Status::of(match request {
+        None => Err(Status::Invalid),
+        Some(Request { answer: Some(_), .. }) => Err(Status::Answered),
+        Some(request) => answer(request.requested).map(|answer| request.answer = Some(answer)),
+    })
+}
 
-    /// Returns an argument as JSON.
-    fn json(&self, name: &str) -> Result<Raw<'c>, Status> {
-        self.requested.members().and_then(|all| all.get(name)).ok_or(Status::NotFound)
-    }
+/// Returns an argument as JSON.
+fn argument<'c>(request: Option<&Request<'_, 'c>>, name: &str) -> Result<Raw<'c>, Status> {
+    let members = request.ok_or(Status::Invalid)?.requested.members();
+    members.and_then(|all| all.get(name)).ok_or(Status::NotFound)
 }
 
 /// Runs a function of C, and returns its answer.
@@ -157,15 +155,15 @@ pub(crate) fn answer(state: *mut c_void, handler: Option<Handler>, requested: &m
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_arg_int(request: &Request<'_, '_>, name: *const c_char, value: *mut i64) -> Status {
+unsafe extern "C" fn mcp_arg_int(request: Option<&Request<'_, '_>>, name: *const c_char, value: *mut i64) -> Status {
     // SAFETY: `name` is a text, `value` points to a number; or they are null.
-    unsafe { read_value(text(name).and_then(|name| request.json(name)), |found| found.i64(), value) }
+    unsafe { read_value(text(name).and_then(|name| argument(request, name)), |found| found.i64(), value) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_arg_bool(request: &Request<'_, '_>, name: *const c_char, value: *mut bool) -> Status {
+unsafe extern "C" fn mcp_arg_bool(request: Option<&Request<'_, '_>>, name: *const c_char, value: *mut bool) -> Status {
     // SAFETY: as above.
-    unsafe { read_value(text(name).and_then(|name| request.json(name)), |found| found.bool(), value) }
+    unsafe { read_value(text(name).and_then(|name| argument(request, name)), |found| found.bool(), value) }
 }
 
 /// Reads a value that was found.
@@ -188,12 +186,12 @@ pub(crate) unsafe fn read_value<'c, T>(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_arg_json(request: &Request<'_, '_>, name: *const c_char, json: *mut Slice) -> Status {
+unsafe extern "C" fn mcp_arg_json(request: Option<&Request<'_, '_>>, name: *const c_char, json: *mut Slice) -> Status {
     let found = || {
         // SAFETY: `name` is null or a text, `json` is null or points to a slice.
         let found = match unsafe { optional(name) }? {
-            Some(name) => request.json(name)?,
-            None => request.requested.members().ok_or(Status::NotFound)?,
+            Some(name) => argument(request, name)?,
+            None => request.ok_or(Status::Invalid)?.requested.members().ok_or(Status::NotFound)?,
         };
         unsafe { put(json, Slice::from(found.as_bytes())) };
         Ok(())
@@ -203,7 +201,7 @@ unsafe extern "C" fn mcp_arg_json(request: &Request<'_, '_>, name: *const c_char
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_arg_text(
-    request: &Request<'_, '_>,
+    request: Option<&Request<'_, '_>>,
     name: *const c_char,
     to: *mut u8,
     room: usize,
@@ -212,9 +210,9 @@ unsafe extern "C" fn mcp_arg_text(
     let found = || {
         // SAFETY: `name` is null or a text.
         let name = unsafe { text(name) }?;
-        let found = match request.requested.variable(name) {
+        let found = match request.and_then(|request| request.requested.variable(name)) {
             Some(variable) => Err(variable),
-            None => Ok(request.json(name)?.text().ok_or(Status::WrongType)?),
+            None => Ok(argument(request, name)?.text().ok_or(Status::WrongType)?),
         };
         // SAFETY: `room` bytes at `to`, a place for the length, or null.
         unsafe { put_text(found, to, room, len) }
@@ -266,33 +264,30 @@ fn copy(text: &str, space: &mut [u8]) -> Result<usize, Status> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_name(request: &Request<'_, '_>, name: *mut Slice) -> Status {
-    let target = request.requested.target();
-    if target.contains(&b'\\') {
-        return Status::WrongType;
-    }
+unsafe extern "C" fn mcp_name(request: Option<&Request<'_, '_>>, name: *mut Slice) -> Status {
+    let target = request.map(|request| request.requested.target()).ok_or(Status::Invalid);
+    let plain = target.and_then(|target| if target.contains(&b'\\') { Err(Status::WrongType) } else { Ok(target) });
     // SAFETY: `name` is null or points to a slice.
-    unsafe { put(name, Slice::from(target)) };
-    Status::Ok
+    Status::of(plain.map(|target| unsafe { put(name, Slice::from(target)) }))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn mcp_now(request: &mut Request<'_, '_>) -> u64 {
-    request.context().now()
+extern "C" fn mcp_now(request: RequestPointer<'_, '_, '_>) -> u64 {
+    context(request).map_or(0, |context| context.now())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_reply_text(request: &mut Request<'_, '_>, text: *const c_char, len: usize) -> Status {
-    request.answer(|requested| {
+unsafe extern "C" fn mcp_reply_text(request: RequestPointer<'_, '_, '_>, text: *const c_char, len: usize) -> Status {
+    reply(request, |requested| {
         // SAFETY: `len` bytes at `text`, here and in the functions below.
         requested.reply_text(unsafe { utf8(text, len) }?).ok_or(Status::WrongKind)
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_reply_error(request: &mut Request<'_, '_>, text: *const c_char, len: usize) -> Status {
+unsafe extern "C" fn mcp_reply_error(request: RequestPointer<'_, '_, '_>, text: *const c_char, len: usize) -> Status {
     // SAFETY: as above.
-    request.answer(|it| Ok(it.as_call().ok_or(Status::WrongKind)?.error(unsafe { utf8(text, len) }?)))
+    reply(request, |it| Ok(it.as_call().ok_or(Status::WrongKind)?.error(unsafe { utf8(text, len) }?)))
 }
 
 /// Reads JSON of the program.
@@ -305,46 +300,50 @@ unsafe fn parse<'a>(json: *const c_char, len: usize) -> Result<Raw<'a>, Status> 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_reply_json(request: &mut Request<'_, '_>, json: *const c_char, len: usize) -> Status {
+unsafe extern "C" fn mcp_reply_json(request: RequestPointer<'_, '_, '_>, json: *const c_char, len: usize) -> Status {
     // SAFETY: as above.
-    request.answer(|it| Ok(it.as_call().ok_or(Status::WrongKind)?.json_raw(unsafe { parse(json, len) }?)))
+    reply(request, |it| Ok(it.as_call().ok_or(Status::WrongKind)?.json_raw(unsafe { parse(json, len) }?)))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_reply_blob(request: &mut Request<'_, '_>, bytes: *const u8, len: usize) -> Status {
+unsafe extern "C" fn mcp_reply_blob(request: RequestPointer<'_, '_, '_>, bytes: *const u8, len: usize) -> Status {
     // SAFETY: as above.
-    request.answer(|it| Ok(it.as_read().ok_or(Status::WrongKind)?.blob(unsafe { elements(bytes, len) }?)))
+    reply(request, |it| Ok(it.as_read().ok_or(Status::WrongKind)?.blob(unsafe { elements(bytes, len) }?)))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn mcp_reply_result(request: &mut Request<'_, '_>, json: *const c_char, len: usize) -> Status {
+unsafe extern "C" fn mcp_reply_result(request: RequestPointer<'_, '_, '_>, json: *const c_char, len: usize) -> Status {
     // SAFETY: as above.
-    request.answer(|requested| Ok(requested.reply_result(unsafe { parse(json, len) }?)))
+    reply(request, |requested| {
+        let result = unsafe { parse(json, len) }?;
+        let is_object = result.kind() == JsonKind::Object;
+        if is_object { Ok(requested.reply_result(result)) } else { Err(Status::Invalid) }
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_reply_fail(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     code: i32,
     text: *const c_char,
     len: usize,
 ) -> Status {
     // SAFETY: as above.
-    request.answer(|requested| Ok(requested.context().fail_with(code, unsafe { utf8(text, len) }?)))
+    reply(request, |requested| Ok(requested.context().fail_with(code, unsafe { utf8(text, len) }?)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn mcp_reply_not_found(request: &mut Request<'_, '_>) -> Status {
-    request.answer(|requested| Ok(requested.as_read().ok_or(Status::WrongKind)?.not_found()))
+extern "C" fn mcp_reply_not_found(request: RequestPointer<'_, '_, '_>) -> Status {
+    reply(request, |requested| Ok(requested.as_read().ok_or(Status::WrongKind)?.not_found()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_reply_values(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     values: *const *const c_char,
     len: usize,
 ) -> Status {
-    request.answer(|requested| {
+    reply(request, |requested| {
         // SAFETY: `len` texts with a 0 behind each. Those that are not UTF-8 are left out.
         let values = unsafe { elements(values, len) }?.iter().filter_map(|value| unsafe { text(*value) }.ok());
         Ok(requested.as_completion().ok_or(Status::WrongKind)?.matching(values))
@@ -354,14 +353,14 @@ unsafe extern "C" fn mcp_reply_values(
 /// Lets the connection go, over HTTP: the client comes back for the answer.
 #[cfg(feature = "http")]
 #[unsafe(no_mangle)]
-extern "C" fn mcp_release(request: &mut Request<'_, '_>) {
-    request.context().release();
+extern "C" fn mcp_release(request: RequestPointer<'_, '_, '_>) {
+    let _ = context(request).map(RequestContext::release);
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn mcp_later(request: &mut Request<'_, '_>) -> u64 {
+extern "C" fn mcp_later(request: RequestPointer<'_, '_, '_>) -> u64 {
     let mut bits = 0;
-    request.answer(|requested| {
+    reply(request, |requested| {
         let (token, later) = requested.context().later();
         bits = token.to_bits();
         Ok(later)
@@ -371,21 +370,21 @@ extern "C" fn mcp_later(request: &mut Request<'_, '_>) -> u64 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_progress(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     done: u64,
     total: u64,
     message: *const c_char,
 ) -> Status {
     // SAFETY: a text with a 0 behind it, or null.
-    match unsafe { progress(done, total, message) } {
-        Ok(progress) => request.context().progress(progress).into(),
-        Err(status) => status,
+    match (unsafe { progress(done, total, message) }, context(request)) {
+        (Ok(progress), Ok(context)) => context.progress(progress).into(),
+        _ => Status::Invalid,
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_log(
-    request: &mut Request<'_, '_>,
+    request: RequestPointer<'_, '_, '_>,
     level: u32,
     logger: *const c_char,
     text: *const c_char,
@@ -403,8 +402,8 @@ unsafe extern "C" fn mcp_log(
         _ => return Status::Invalid,
     };
     // SAFETY: `logger` is null or a text with a 0 behind it; `len` bytes at `text`.
-    match unsafe { (optional(logger), utf8(text, len)) } {
-        (Ok(logger), Ok(text)) => request.context().log_as(logger, level, &text).into(),
+    match unsafe { (optional(logger), utf8(text, len), context(request)) } {
+        (Ok(logger), Ok(text), Ok(context)) => context.log_as(logger, level, &text).into(),
         _ => Status::Invalid,
     }
 }
