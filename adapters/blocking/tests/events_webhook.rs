@@ -116,6 +116,7 @@ fn a_receiver_on_this_machine() {
     let source = MessageSource::LINE.principal(Some("alice"));
     let _ = SERVICE.dispatch_from(&source, &mut door, request.to_string().as_bytes(), &mut server, &mut out).unwrap();
 
+    turn(&SERVICE, &mut door, now, |_, _| Ok(()));
     // An address of this machine is refused, unless the program allows it: no connection is made.
     let limits = FetchLimits::DEFAULT.time(60_000).redirects(0);
     let challenge = door.webhooks.next_delivery(now, now).unwrap();

@@ -76,7 +76,7 @@ fn subscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> 
     let now = request.now();
     end_expired(state, now);
     if let Some(at) = state.webhooks().find(url, wanted.number, &wanted.subscription) {
-        let Some(hook) = state.webhooks().hooks.get(at) else { return Err(NO_SUBSCRIPTION.into()) };
+        let Some(hook) = state.webhooks().hooks.get(&at) else { return Err(NO_SUBSCRIPTION.into()) };
         if hook.state != HookState::Active {
             // Another request waits for its endpoint.
             return Err(TOO_MANY.into());
@@ -90,25 +90,23 @@ fn subscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> 
     }
     let begin = wanted.begin(&*state)?;
     let (token, not_before) = (request.token(), wanted.not_before);
-    let is_known = state.webhooks_mut().add(&subscribe, begin, not_before, token, now);
-    if !is_known {
+    let Some(at) = state.webhooks_mut().add(&subscribe, begin, not_before, token, now) else {
         return request.later().1;
-    }
+    };
     if let Some((begin, _)) = wanted.event.hooks {
         begin(state, &wanted.subscription);
     }
-    let at = state.webhooks().hooks.len() - 1;
     answer_subscribe(state, at, false, request)
 }
 
 /// Answers `events/subscribe` for an active subscription.
 fn answer_subscribe<S: HasWebhooks>(
     state: &mut S,
-    at: usize,
+    at: u64,
     is_refresh: bool,
     request: &mut CustomRequest<'_>,
 ) -> HandlerResult {
-    let (events, Some(hook)) = (state.events(), state.webhooks().hooks.get(at)) else {
+    let (events, Some(hook)) = (state.events(), state.webhooks().hooks.get(&at)) else {
         return Err(NO_SUBSCRIPTION.into());
     };
     let time = |at: Millis| iso_8601(events.unix_millis(at));
@@ -143,10 +141,10 @@ fn unsubscribe<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -
     let (event, number, subscription) = Wanted::named(&*state, request)?;
     let (_, url) = url(state, request)?;
     let at = state.webhooks().find(url, number, &subscription).ok_or(NO_SUBSCRIPTION)?;
-    let waiting = state.webhooks_mut().hooks.get_mut(at);
+    let hooks = &mut state.webhooks_mut().hooks;
     // The request that waits for the endpoint is answered in the next turn.
-    if !waiting.is_some_and(|hook| hook.give_up(DeliveryFailure::ChallengeFailed)) {
-        let hook = state.webhooks_mut().hooks.remove(at);
+    if !hooks.get_mut(&at).is_some_and(|hook| hook.give_up(DeliveryFailure::ChallengeFailed)) {
+        let hook = hooks.remove(&at).ok_or(NO_SUBSCRIPTION)?;
         if let Some((_, end)) = event.hooks {
             end(state, &hook.subscription());
         }
@@ -158,13 +156,14 @@ fn event<S: HasWebhooks>(hook: &Hook) -> Option<&'static EventType<S>> {
     S::EVENTS.get(hook.event as usize)
 }
 
-/// Removes the subscriptions that were not renewed.
+/// Removes the subscriptions that were not renewed, and ends the questions to endpoints whose outcome was never noted.
 fn end_expired<S: HasWebhooks>(state: &mut S, now: Millis) {
-    state.webhooks_mut().end_questions(now);
     // One that waits for its answer is answered first.
-    let is_over = |hook: &Hook| hook.until <= now && matches!(hook.state, HookState::Active | HookState::Ended);
-    while let Some(at) = state.webhooks().hooks.iter().position(is_over) {
-        let hook = state.webhooks_mut().hooks.remove(at);
+    let is_over = |hook: &mut Hook| hook.end() <= now && !hook.give_up(DeliveryFailure::Timeout);
+    let over = state.webhooks_mut().hooks.iter_mut().filter_map(|(at, hook)| is_over(hook).then_some(*at));
+    let over: Vec<u64> = over.collect();
+    for at in over {
+        let Some(hook) = state.webhooks_mut().hooks.remove(&at) else { continue };
         if let (Some((_, end)), HookState::Active) = (event::<S>(&hook).and_then(|event| event.hooks), hook.state) {
             end(state, &hook.subscription());
         }
@@ -181,58 +180,59 @@ pub fn turn<S: HasWebhooks>(
     mut answer: impl FnMut(&mut S, RequestToken) -> Result<(), RespondError>,
 ) -> Option<Millis> {
     service.contained(&mut || end_expired(state, now));
-    let waiting = |hook: &Hook| match hook.state {
-        HookState::Verified(token, _) => Some(token),
+    let waiting = |(at, hook): (u64, &Hook)| match hook.state {
+        HookState::Verified(token, _) => Some((at, token)),
         _ => None,
     };
-    let tokens: Vec<_> = state.webhooks().hooks.iter().filter_map(waiting).collect();
-    for token in tokens {
+    let answers: Vec<_> = state.webhooks().all().filter_map(waiting).collect();
+    for (at, token) in answers {
+        state.webhooks_mut().answering = at;
         if let Err(RespondError::Stale) = answer(state, token) {
-            state.webhooks_mut().hooks.retain(|hook| waiting(hook) != Some(token));
+            state.webhooks_mut().hooks.remove(&at);
         }
     }
-    for at in (0..state.webhooks().hooks.len()).rev() {
+    let all: Vec<u64> = state.webhooks().all().map(|(at, _)| at).collect();
+    for at in all {
         let mut prepared = Err(PANICKED);
         service.contained(&mut || prepared = prepare(state, at, now));
         if let Err(refusal) = prepared {
             service.contained(&mut || terminate(state, at, &refusal, now));
         }
     }
-    state.webhooks().next_due()
+    state.webhooks_mut().find_due(now)
 }
 
-/// Answers `events/subscribe` after its endpoint was asked.
+/// Answers `events/subscribe` after its endpoint was asked, in [`turn`].
 ///
 /// # Errors
 /// The handler has answered already, or the answer does not fit.
 pub fn complete<S: HasWebhooks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = request.token();
-    let of_request = |hook: &Hook| matches!(hook.state, HookState::Verified(own, _) if own == token);
-    let Some(at) = state.webhooks().hooks.iter().position(of_request) else { return Err(NO_SUBSCRIPTION.into()) };
-    let Some(hook) = state.webhooks_mut().hooks.get_mut(at) else { return Err(NO_SUBSCRIPTION.into()) };
+    let at = state.webhooks().answering;
+    let Some(hook) = state.webhooks_mut().hooks.get_mut(&at) else { return Err(NO_SUBSCRIPTION.into()) };
     match hook.state {
-        HookState::Verified(_, Err(failure)) => {
-            state.webhooks_mut().hooks.remove(at);
+        HookState::Verified(token, Err(failure)) if token == request.token() => {
+            state.webhooks_mut().hooks.remove(&at);
             Err(failure.error().into())
         }
-        _ => {
+        HookState::Verified(token, Ok(())) if token == request.token() => {
             hook.state = HookState::Active;
             if let Some((begin, _)) = event::<S>(hook).and_then(|event| event.hooks) {
                 // The hook gets the whole state.
-                let hook = state.webhooks_mut().hooks.remove(at);
+                let hook = state.webhooks_mut().hooks.remove(&at).ok_or(NO_SUBSCRIPTION)?;
                 begin(state, &hook.subscription());
                 state.webhooks_mut().hooks.insert(at, hook);
             }
             answer_subscribe(state, at, false, request)
         }
+        _ => Err(NO_SUBSCRIPTION.into()),
     }
 }
 
 /// Ends a subscription: its endpoint hears why.
-fn terminate<S: HasWebhooks>(state: &mut S, at: usize, refusal: &RpcError<'static>, now: Millis) {
+fn terminate<S: HasWebhooks>(state: &mut S, at: u64, refusal: &RpcError<'static>, now: Millis) {
     let error = to_vec(|out| refusal.write(out)).unwrap_or_default();
     let body = [br#"{"type":"terminated","error":"#, error.as_slice(), b"}"].concat();
-    let Some(hook) = state.webhooks_mut().hooks.get_mut(at) else { return };
+    let Some(hook) = state.webhooks_mut().hooks.get_mut(&at) else { return };
     hook.state = HookState::Ended;
     let (event, cursor, principal) = (event::<S>(hook), hook.cursor, hook.principal.clone());
     // The hook gets the whole state.
@@ -248,8 +248,8 @@ fn terminate<S: HasWebhooks>(state: &mut S, at: usize, refusal: &RpcError<'stati
 ///
 /// # Errors
 /// It may not go on.
-fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) -> Result<(), RpcError<'static>> {
-    let Some(hook) = state.webhooks().hooks.get(at) else { return Ok(()) };
+fn prepare<S: HasWebhooks>(state: &mut S, at: u64, now: Millis) -> Result<(), RpcError<'static>> {
+    let Some(hook) = state.webhooks().hooks.get(&at) else { return Ok(()) };
     let Some(event) = event::<S>(hook) else { return Ok(()) };
     if hook.state != HookState::Active || hook.pending.is_some() {
         return Ok(());
@@ -289,15 +289,19 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: usize, now: Millis) -> Result<(), 
     let end = found.position;
     let look = now.saturating_add(state.events().poll_interval());
     let webhooks = state.webhooks_mut();
-    match (next, read) {
-        (Some((Some(delivery), cursor)), _) => webhooks.deliver(at, delivery, cursor, now),
-        // Some are gone, or one is too large.
-        (Some((None, cursor)), _) => webhooks.control(at, "gap", gap(&cursor), cursor, now),
-        (None, Ok(())) => webhooks.moved(at, end),
-        // It is tried again.
-        (None, Err(_)) => {}
+    if let Some(hook) = webhooks.hooks.get_mut(&at) {
+        hook.look = look;
+        // After an error it is tried again.
+        if next.is_none() && read.is_ok() {
+            (hook.cursor, hook.not_before) = (end, 0);
+        }
     }
-    webhooks.look_again(at, look);
+    match next {
+        Some((Some(delivery), cursor)) => webhooks.deliver(at, delivery, cursor, now),
+        // Some are gone, or one is too large.
+        Some((None, cursor)) => webhooks.control(at, "gap", gap(&cursor), cursor, now),
+        None => {}
+    }
     Ok(())
 }
 
@@ -309,4 +313,92 @@ fn gap(cursor: &Cursor) -> Vec<u8> {
         body.close();
     });
     body.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{format, vec};
+
+    use mcp_sansio::server::{MessageLimits, Server};
+    use mcp_sansio::service::{Extension, MessageSource};
+    use mcp_sansio::sink::LineSink;
+
+    use super::*;
+    use crate::events::subscribers::looks;
+    use crate::events::webhook::WebhookLimits;
+    use crate::events::{EventOccurrence, Events, emit, extension};
+
+    struct Door {
+        events: Events<'static>,
+        webhooks: Webhooks,
+        hooks: i64,
+    }
+
+    impl HasEvents for Door {
+        const EVENTS: &'static [EventType<Self>] = &[EventType::new("bell", "Somebody rings")
+            .on_subscribe(|door: &mut Door, _| door.hooks += 1, |door, _| door.hooks -= 1)];
+        const WEBHOOKS: Option<WebhookMethods<Self>> = Some(methods());
+
+        fn events(&self) -> &Events<'static> {
+            &self.events
+        }
+        fn events_mut(&mut self) -> &mut Events<'static> {
+            &mut self.events
+        }
+    }
+
+    impl HasWebhooks for Door {
+        fn webhooks(&self) -> &Webhooks {
+            &self.webhooks
+        }
+        fn webhooks_mut(&mut self) -> &mut Webhooks {
+            &mut self.webhooks
+        }
+    }
+
+    static EXTENSIONS: [Extension<Door>; 1] = [extension()];
+    const SERVICE: Service<'static, Door> = Service::new("door", "1.0").extend(&EXTENSIONS);
+
+    /// The work of a turn and of its deliveries grows with the subscriptions, not with their square: each delivery, each outcome, each answer
+    /// and each end once searched from the first subscription.
+    #[test]
+    fn a_turn_looks_at_each_subscription_a_few_times() {
+        for count in [10, 100, 1_000] {
+            let limits = WebhookLimits { most: count, share: 1, shortest: 0, longest: 1_000 };
+            let events = Events::new(vec![0; 256].leak(), 4, 77);
+            let mut door = Door { events, webhooks: Webhooks::new(limits, |bytes| bytes.fill(7)), hooks: 0 };
+            let mut server = Server::growing(MessageLimits { in_flight: count, ..MessageLimits::default() });
+            let mut out = LineSink::new(Vec::new());
+            for user in 1..=count {
+                let request = format!(
+                    r#"{{"jsonrpc":"2.0","id":{user},"method":"events/subscribe","params":{{"name":"bell",
+                    "delivery":{{"url":"https://{user}.example/","secret":"{}"}},
+                    "_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#,
+                    WebhookSecret::new(&[5; 24]).unwrap().to_text()
+                );
+                let user = format!("{user}");
+                let source = MessageSource::LINE.principal(Some(&user));
+                let _ = SERVICE.dispatch_from(&source, &mut door, request.as_bytes(), &mut server, &mut out).unwrap();
+            }
+            let mut deliveries = Vec::new();
+            // The questions, an occurrence, and the end.
+            for now in [0, 1, 1_000] {
+                looks::take();
+                // Each endpoint repeats what it gets.
+                let answer = |door: &mut Door, token: RequestToken| {
+                    SERVICE.answer(door, token.as_custom(), &mut server, &mut out, complete).map(drop)
+                };
+                turn(&SERVICE, &mut door, now, answer);
+                let all: Vec<_> = core::iter::from_fn(|| door.webhooks.next_delivery(now, now)).collect();
+                for delivery in &all {
+                    door.webhooks.delivered(delivery.number, Ok((200, &delivery.body)), now);
+                }
+                assert!(looks::take() < 10 * count, "{now}");
+                deliveries.push((all.len(), door.webhooks.all().count(), door.hooks));
+                emit(&mut door, &EventOccurrence::new("bell"), now, &mut |data| data.number("door", 1)).unwrap();
+            }
+            let active = i64::try_from(count).unwrap();
+            assert_eq!(deliveries, [(count, count, 0), (count, count, active), (0, 0, 0)]);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The subscriptions by webhook, and the deliveries that are due.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,6 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS};
 use crate::events::subscribers::TOO_MANY;
+#[cfg(test)]
+use crate::events::subscribers::looks;
 use crate::events::webhook::signature::WebhookSecret;
 
 /// The times between the attempts to deliver, in milliseconds: after the last one it is given up.
@@ -117,7 +120,6 @@ pub(crate) enum HookState {
 /// A POST that was not acknowledged yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    number: u64,
     /// `webhook-id`
     id: String,
     body: Vec<u8>,
@@ -174,7 +176,7 @@ impl Hook {
     }
 
     /// Returns the time at which it ends, or the question to its endpoint.
-    fn end(&self) -> Millis {
+    pub(crate) fn end(&self) -> Millis {
         let asked = self.pending.as_ref().filter(|_| matches!(self.state, HookState::Verifying(_)));
         asked.map_or(self.until, |pending| self.until.min(pending.at.saturating_add(QUESTION_TIME)))
     }
@@ -201,10 +203,15 @@ pub(crate) struct Subscribe<'s> {
 /// The subscriptions by webhook of a program. It grows up to its [limits](WebhookLimits), and lives as long as the process: clients subscribe
 /// again.
 pub struct Webhooks {
-    pub(crate) hooks: Vec<Hook>,
+    /// By the number of the last delivery of each, or of its beginning.
+    pub(crate) hooks: BTreeMap<u64, Hook>,
+    /// The deliveries that were due in the last turn, the first one last.
+    due: Vec<u64>,
+    /// The subscription whose request is being answered.
+    pub(crate) answering: u64,
     pub(crate) limits: WebhookLimits,
     random: Random,
-    deliveries: u64,
+    numbers: u64,
     is_http_allowed: bool,
 }
 
@@ -212,7 +219,15 @@ impl Webhooks {
     /// Makes an empty table. `random` fills challenges with secure random bytes.
     #[must_use]
     pub fn new(limits: WebhookLimits, random: impl FnMut(&mut [u8]) + Send + 'static) -> Self {
-        Webhooks { hooks: Vec::new(), limits, random: Box::new(random), deliveries: 0, is_http_allowed: false }
+        Webhooks {
+            hooks: BTreeMap::new(),
+            due: Vec::new(),
+            answering: 0,
+            limits,
+            random: Box::new(random),
+            numbers: 0,
+            is_http_allowed: false,
+        }
     }
 
     /// Accepts addresses with `http`, for tests on one machine. The extension forbids it.
@@ -228,33 +243,43 @@ impl Webhooks {
         has_scheme && is_plain && url.len() <= 2048 && !host(url).is_empty() && !host(url).contains('@')
     }
 
-    /// Returns the place of the subscription with this key.
-    pub(crate) fn find(&self, url: &str, event: u32, subscription: &EventSubscription<'_>) -> Option<usize> {
+    /// Returns all subscriptions. Once in a turn or a request, but not for each delivery.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Hook)> + Clone {
+        self.hooks.iter().map(|(number, hook)| {
+            #[cfg(test)]
+            looks::add_one();
+            (*number, hook)
+        })
+    }
+
+    /// Returns the number of the subscription with this key.
+    pub(crate) fn find(&self, url: &str, event: u32, subscription: &EventSubscription<'_>) -> Option<u64> {
         let arguments = canonical(subscription.arguments);
-        self.hooks.iter().position(|hook| {
+        let is_it = |hook: &Hook| {
             hook.state != HookState::Ended
                 && Some(hook.principal.as_str()) == subscription.principal
                 && (hook.url.as_str(), hook.event) == (url, event)
                 && hook.canonical == arguments
-        })
+        };
+        self.all().find(|(_, hook)| is_it(hook)).map(|(number, _)| number)
     }
 
     /// Checks the limits for a new subscription.
     pub(crate) fn check_room(&self, principal: &str) -> Result<(), RpcError<'static>> {
-        let own = self.hooks.iter().filter(|hook| hook.principal == principal).count();
+        let own = self.all().filter(|(_, hook)| hook.principal == principal).count();
         if self.hooks.len() >= self.limits.most || own >= self.limits.share { Err(TOO_MANY) } else { Ok(()) }
     }
 
     /// Returns whether the host of a URL is being asked for another subscription of this user, or for many of others.
     pub(crate) fn is_asking(&self, url: &str, principal: &str) -> bool {
-        let asked = self.hooks.iter().filter(|hook| !hook.is_verified() && hook.host().eq_ignore_ascii_case(host(url)));
-        let mut users = asked.map(|hook| hook.principal.as_str());
+        let is_asked = |hook: &Hook| !hook.is_verified() && hook.host().eq_ignore_ascii_case(host(url));
+        let mut users = self.all().filter(|(_, hook)| is_asked(hook)).map(|(_, hook)| hook.principal.as_str());
         users.clone().count() >= QUESTIONS || users.any(|user| user == principal)
     }
 
     /// Renews a subscription.
-    pub(crate) fn renew(&mut self, at: usize, wanted: &Subscribe<'_>, now: Millis) {
-        let Some(hook) = self.hooks.get_mut(at) else { return };
+    pub(crate) fn renew(&mut self, number: u64, wanted: &Subscribe<'_>, now: Millis) {
+        let Some(hook) = self.hooks.get_mut(&number) else { return };
         hook.until = wanted.until;
         if hook.secret != wanted.secret {
             hook.old_secret = Some((core::mem::replace(&mut hook.secret, wanted.secret), now.saturating_add(GRACE)));
@@ -265,7 +290,8 @@ impl Webhooks {
         }
     }
 
-    /// Adds a subscription, which waits for the answer of its endpoint if the user has no other one with the same URL.
+    /// Adds a subscription. Returns its number, unless it waits for the answer of its endpoint: the user has no other one with the
+    /// same URL.
     pub(crate) fn add(
         &mut self,
         wanted: &Subscribe<'_>,
@@ -273,15 +299,15 @@ impl Webhooks {
         not_before: u64,
         token: RequestToken,
         now: Millis,
-    ) -> bool {
+    ) -> Option<u64> {
         let principal = wanted.subscription.principal.unwrap_or_default();
         let is_known =
-            self.hooks.iter().any(|hook| hook.is_verified() && hook.principal == principal && hook.url == wanted.url);
+            self.all().any(|(_, hook)| hook.is_verified() && hook.principal == principal && hook.url == wanted.url);
         let canonical = canonical(wanted.subscription.arguments);
         let digest = Sha256::digest(format!("{principal:?}{:?}{:?}{canonical}", wanted.url, wanted.name));
         let nonce = self.nonce();
         let body = format!(r#"{{"type":"verification","challenge":"{nonce}"}}"#);
-        self.hooks.push(Hook {
+        let number = self.insert(Hook {
             id: format!("sub_{}", hex(digest.get(..16).unwrap_or_default())),
             principal: principal.to_string(),
             url: wanted.url.to_string(),
@@ -303,9 +329,15 @@ impl Webhooks {
             nonce,
         });
         if !is_known {
-            self.control(self.hooks.len() - 1, "verification", body.into_bytes(), cursor, now);
+            self.control(number, "verification", body.into_bytes(), cursor, now);
         }
-        is_known
+        is_known.then_some(number)
+    }
+
+    fn insert(&mut self, hook: Hook) -> u64 {
+        self.numbers += 1;
+        self.hooks.insert(self.numbers, hook);
+        self.numbers
     }
 
     /// Returns a new text that cannot be guessed.
@@ -315,48 +347,26 @@ impl Webhooks {
         hex(&bytes)
     }
 
-    /// Has a control envelope delivered for the subscription at this place.
-    pub(crate) fn control(&mut self, at: usize, kind: &str, body: Vec<u8>, then: Cursor, now: Millis) {
+    /// Has a control envelope delivered for a subscription.
+    pub(crate) fn control(&mut self, number: u64, kind: &str, body: Vec<u8>, then: Cursor, now: Millis) {
         let id = format!("msg_{kind}_{}", self.nonce());
-        self.deliver(at, (id, body), then, now);
+        self.deliver(number, (id, body), then, now);
     }
 
-    /// Has a body delivered for the subscription at this place.
-    pub(crate) fn deliver(&mut self, at: usize, (id, body): (String, Vec<u8>), then: Cursor, now: Millis) {
-        self.deliveries += 1;
-        if let Some(hook) = self.hooks.get_mut(at) {
-            hook.pending =
-                Some(Pending { number: self.deliveries, id, body, then, attempts: 0, at: now, is_sent: false });
+    /// Has a body delivered for a subscription, which gets a new number.
+    pub(crate) fn deliver(&mut self, number: u64, (id, body): (String, Vec<u8>), then: Cursor, now: Millis) {
+        if let Some(mut hook) = self.hooks.remove(&number) {
+            hook.pending = Some(Pending { id, body, then, attempts: 0, at: now, is_sent: false });
+            self.insert(hook);
         }
     }
 
-    /// Ends the questions to endpoints whose outcome was never noted.
-    pub(crate) fn end_questions(&mut self, now: Millis) {
-        for hook in self.hooks.iter_mut().filter(|hook| hook.end() <= now) {
-            hook.give_up(DeliveryFailure::Timeout);
-        }
-    }
-
-    /// Notes that there was nothing up to a cursor.
-    pub(crate) fn moved(&mut self, at: usize, end: Cursor) {
-        if let Some(hook) = self.hooks.get_mut(at) {
-            (hook.cursor, hook.not_before) = (end, 0);
-        }
-    }
-
-    /// Sets the time at which the source is read again, if nothing happens before.
-    pub(crate) fn look_again(&mut self, at: usize, look: Millis) {
-        if let Some(hook) = self.hooks.get_mut(at) {
-            hook.look = look;
-        }
-    }
-
-    /// Returns a delivery that is due, once: questions to endpoints first, then the one that waits for longest. `unix_millis` is the time
-    /// in milliseconds since the beginning of 1970.
+    /// Returns a delivery that was due in the last [`turn`](super::turn), once: questions to endpoints first, then the one that waits for
+    /// longest. `unix_millis` is the time in milliseconds since the beginning of 1970.
     pub fn next_delivery(&mut self, now: Millis, unix_millis: u64) -> Option<WebhookDelivery> {
-        let is_due = |pending: &&Pending| !pending.is_sent && pending.at <= now;
-        let order = |hook: &Hook| Some((hook.is_verified(), hook.pending.as_ref().filter(is_due)?.at));
-        let hook = self.hooks.iter_mut().filter(|hook| order(hook).is_some()).min_by_key(|hook| order(hook))?;
+        let is_there = |number: &u64| self.hooks.get(number).is_some_and(|hook| hook.pending.is_some());
+        let number = core::iter::from_fn(|| self.due.pop()).find(is_there)?;
+        let hook = self.hooks.get_mut(&number)?;
         let pending = hook.pending.as_mut()?;
         pending.is_sent = true;
         pending.attempts += 1;
@@ -366,7 +376,7 @@ impl Webhooks {
             signature = format!("{signature} {}", old.sign(&pending.id, seconds, &pending.body));
         }
         Some(WebhookDelivery {
-            number: pending.number,
+            number,
             url: hook.url.clone(),
             headers: [
                 ("Content-Type", "application/json".into()),
@@ -381,10 +391,8 @@ impl Webhooks {
 
     /// Notes the outcome of a delivery: the HTTP status and the body of the response, or the reason without a response.
     pub fn delivered(&mut self, number: u64, outcome: Result<(u16, &[u8]), DeliveryFailure>, now: Millis) {
-        let is_it = |hook: &Hook| hook.pending.as_ref().is_some_and(|pending| pending.number == number);
-        let Some(at) = self.hooks.iter().position(is_it) else { return };
-        let Some(hook) = self.hooks.get_mut(at) else { return };
-        let Some(mut pending) = hook.pending.take() else { return };
+        let Some(hook) = self.hooks.get_mut(&number) else { return };
+        let Some(mut pending) = hook.pending.take_if(|pending| pending.is_sent) else { return };
         if let HookState::Verifying(token) = hook.state {
             let answered = outcome.and_then(|(status, body)| match Raw::parse(body) {
                 Ok(body) if (200..300).contains(&status) && repeats(body, &hook.nonce) => Ok(()),
@@ -414,20 +422,25 @@ impl Webhooks {
                 hook.pending = Some(pending);
             }
             _ if hook.state == HookState::Ended => {
-                self.hooks.remove(at);
+                self.hooks.remove(&number);
             }
             _ => (hook.cursor, hook.look) = (pending.then, 0),
         }
     }
 
-    /// Returns the time of the next delivery, look or end.
-    pub(crate) fn next_due(&self) -> Option<Millis> {
+    /// Finds the deliveries that are due. Returns the time of the next delivery, look or end.
+    pub(crate) fn find_due(&mut self, now: Millis) -> Option<Millis> {
+        let is_due = |pending: &&Pending| !pending.is_sent && pending.at <= now;
+        let order = |hook: &Hook| Some((hook.is_verified(), hook.pending.as_ref().filter(is_due)?.at));
+        let mut all: Vec<_> = self.all().filter_map(|(number, hook)| Some((order(hook)?, number))).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        self.due = all.into_iter().map(|(_, number)| number).collect();
         let due = |hook: &Hook| match &hook.pending {
             Some(pending) if pending.is_sent => hook.end(),
             Some(pending) => pending.at.min(hook.until),
             None => hook.look.min(hook.until),
         };
-        self.hooks.iter().map(due).min()
+        self.all().map(|(_, hook)| due(hook)).min()
     }
 }
 
