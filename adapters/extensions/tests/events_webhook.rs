@@ -282,6 +282,18 @@ fn what_is_refused_at_once() {
         "https://a@b.example/",
         "https://b.example/#a",
         "ftp://b/",
+        "https://b.example:0/",
+        "https://b.example:65536/",
+        "https://b.example:x/",
+        "https://b.example/<",
+        "https://127.1/",
+        "https://0x7f000001/",
+        "https://2130706433/",
+        "https://0177.0.0.1/",
+        "https://%31.example/",
+        "https://[::1/",
+        "https://[fe80::1%25lo]/",
+        "https://[::1]x/",
     ] {
         assert_eq!(code(&mut desk, json!({ "url": url, "secret": good })), -32602, "{url}");
     }
@@ -299,8 +311,22 @@ fn what_is_refused_at_once() {
     assert_eq!(desk.subscribe(json!({ "arguments": { "door": 3 } }), 1).unwrap()["error"]["code"], -32025);
     desk.user = Some("bob");
     assert_eq!(desk.subscribe(json!({}), 1), None);
-    let other = json!({ "url": "https://PROXY.example.com/hooks/2", "secret": good });
-    assert_eq!(code(&mut desk, other), -32025);
+    for host in ["PROXY.example.com", "proxy.example.com.", "proxy.example.com:444", "proxy.example.com:0443"] {
+        let other = json!({ "url": format!("https://{host}/hooks/2"), "secret": good });
+        assert_eq!(code(&mut desk, other), -32025, "{host}");
+    }
+}
+
+/// One address of IPv6 has many forms.
+#[test]
+fn a_host_in_many_forms_is_asked_once() {
+    let mut desk = Desk::new();
+    let mut ask = |host: &str| {
+        let delivery = json!({ "url": format!("https://{host}/"), "secret": secret(1).to_text() });
+        desk.ask("events/subscribe", json!({ "name": "bell.rung", "delivery": delivery }))
+    };
+    assert_eq!(ask("[2606:2800::1]"), None);
+    assert_eq!(ask("[2606:2800:0:0:0:0:0:1]:8443").unwrap()["error"]["code"], -32025);
 }
 
 /// An endpoint that is slow to agree, or to take what is delivered, holds other users of its host up for a minute at most.

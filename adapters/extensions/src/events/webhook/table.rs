@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Raw, Text};
@@ -136,6 +137,8 @@ pub(crate) struct Hook {
     pub(crate) id: String,
     pub(crate) principal: String,
     pub(crate) url: String,
+    /// The host of the URL.
+    host: String,
     pub(crate) event: u32,
     /// The arguments as they came, and in a form in which equal ones are the same text.
     pub(crate) arguments: Vec<u8>,
@@ -163,11 +166,6 @@ impl Hook {
         EventSubscription { arguments, principal: Some(&self.principal) }
     }
 
-    /// Returns the host of the URL with its port.
-    fn host(&self) -> &str {
-        host(&self.url)
-    }
-
     /// Ends the question to its endpoint, if it is not answered yet: its request gets this failure. Returns whether there was one.
     pub(crate) fn give_up(&mut self, failure: DeliveryFailure) -> bool {
         let (HookState::Verifying(token) | HookState::Verified(token, _)) = self.state else { return false };
@@ -186,8 +184,20 @@ impl Hook {
     }
 }
 
-fn host(url: &str) -> &str {
-    url.split(['/', '?']).nth(2).unwrap_or_default()
+/// Returns the host of a URL, without its port and in one form; `None` if host or port is malformed. Numbers are an address of IPv4 in
+/// the usual form: resolvers take `127.1`, `0x7f000001` and 2130706433 as one too.
+fn host(url: &str) -> Option<String> {
+    let authority = url.split(['/', '?']).nth(2)?;
+    let has_port = |(_, port): &(&str, &str)| !port.ends_with(']');
+    let (host, port) = authority.rsplit_once(':').filter(has_port).unwrap_or((authority, "443"));
+    port.parse::<u16>().ok().filter(|number| *number > 0 && !port.starts_with('+'))?;
+    if let Some(address) = host.strip_prefix('[') {
+        return address.strip_suffix(']')?.parse().ok().map(|address: Ipv6Addr| address.to_string());
+    }
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+    let has_letter = host.rsplit('.').next().is_some_and(|last| last.starts_with(|c: char| c.is_ascii_lowercase()));
+    (is_name && has_letter || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
 
 /// A request for a subscription.
@@ -236,11 +246,12 @@ impl Webhooks {
         Webhooks { is_http_allowed: true, ..self }
     }
 
-    /// Returns whether subscriptions may have this URL: `https`, a host, no user, no fragment, at most 2,048 bytes.
+    /// Returns whether subscriptions may have this URL: `https`, a host, perhaps a port, no user, no fragment, at most 2,048
+    /// bytes.
     pub(crate) fn accepts(&self, url: &str) -> bool {
         let has_scheme = url.starts_with("https://") || self.is_http_allowed && url.starts_with("http://");
-        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'\\'));
-        has_scheme && is_plain && url.len() <= 2048 && !host(url).is_empty() && !host(url).contains('@')
+        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !b"#\\\"<>^`".contains(&byte));
+        has_scheme && is_plain && url.len() <= 2048 && host(url).is_some()
     }
 
     /// Returns all subscriptions. Once in a turn or a request, but not for each delivery.
@@ -272,7 +283,8 @@ impl Webhooks {
 
     /// Returns whether the host of a URL is being asked for another subscription of this user, or for many of others.
     pub(crate) fn is_asking(&self, url: &str, principal: &str) -> bool {
-        let is_asked = |hook: &Hook| !hook.is_verified() && hook.host().eq_ignore_ascii_case(host(url));
+        let host = host(url).unwrap_or_default();
+        let is_asked = |hook: &Hook| !hook.is_verified() && hook.host == host;
         let mut users = self.all().filter(|(_, hook)| is_asked(hook)).map(|(_, hook)| hook.principal.as_str());
         users.clone().count() >= QUESTIONS || users.any(|user| user == principal)
     }
@@ -311,6 +323,7 @@ impl Webhooks {
             id: format!("sub_{}", hex(digest.get(..16).unwrap_or_default())),
             principal: principal.to_string(),
             url: wanted.url.to_string(),
+            host: host(wanted.url).unwrap_or_default(),
             event: wanted.event,
             arguments: wanted.subscription.arguments.as_bytes().to_vec(),
             canonical,
