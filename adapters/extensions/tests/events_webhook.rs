@@ -329,6 +329,21 @@ fn a_host_in_many_forms_is_asked_once() {
     assert_eq!(ask("[2606:2800:0:0:0:0:0:1]:8443").unwrap()["error"]["code"], -32025);
 }
 
+/// The id of an occurrence is a header of its delivery: once one that cannot be a header was tried for eleven minutes, and lost.
+#[test]
+fn an_id_that_is_no_header_is_a_gap() {
+    for id in ["a\r\nX: b", " a", "a\u{7f}"] {
+        let mut desk = Desk::new();
+        desk.subscribed(json!({}));
+        emit(&mut desk.door, &EventOccurrence::new("bell.rung").id(id), desk.now, &mut |_| {}).unwrap();
+        desk.ring(1);
+        let gap = desk.post().unwrap();
+        assert_eq!(body(&gap), json!({ "type": "gap", "cursor": "77.1" }));
+        desk.reply(&gap, 200, b"");
+        assert_eq!(body(&desk.post().unwrap())["data"]["door"], 1);
+    }
+}
+
 /// An endpoint that is slow to agree, or to take what is delivered, holds other users of its host up for a minute at most.
 #[test]
 fn slow_endpoints_leave_others_their_questions() {

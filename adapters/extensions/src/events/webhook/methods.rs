@@ -278,7 +278,7 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: u64, now: Millis) -> Result<(), Rp
                     write_cursor(&mut occurrence, &cursor);
                     occurrence.close();
                 });
-                let body = body.ok().filter(|body| body.len() <= LONGEST_BODY);
+                let body = body.ok().filter(|body| body.len() <= LONGEST_BODY && is_value(found.id));
                 (body.map(|body| (found.id.to_string(), body)), cursor)
             }
         });
@@ -298,11 +298,16 @@ fn prepare<S: HasWebhooks>(state: &mut S, at: u64, now: Millis) -> Result<(), Rp
     }
     match next {
         Some((Some(delivery), cursor)) => webhooks.deliver(at, delivery, cursor, now),
-        // Some are gone, or one is too large.
+        // Some are gone, or one cannot be sent.
         Some((None, cursor)) => webhooks.control(at, "gap", gap(&cursor), cursor, now),
         None => {}
     }
     Ok(())
+}
+
+/// Returns whether a header can have this value: the id of an occurrence may be the words of a stranger.
+fn is_value(id: &str) -> bool {
+    id.trim_ascii() == id && !id.bytes().any(|byte| byte.is_ascii_control())
 }
 
 fn gap(cursor: &Cursor) -> Vec<u8> {
