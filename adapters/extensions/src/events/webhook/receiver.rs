@@ -202,8 +202,8 @@ impl WebhookFollower {
             Some(end) => {
                 let end = end.text().and_then(|end| unix_millis(&end.to_string()));
                 let left = end.ok_or(ViewError::Missing("refreshBefore"))?.saturating_sub(now);
-                // Time is left to try again.
-                Some(now.saturating_add(left / 2))
+                // Time is left to try again. Where the clock of the server is behind, the end is over before it begins.
+                Some(now.saturating_add((left / 2).max(1_000)))
             }
             None => None,
         };
@@ -223,7 +223,8 @@ impl WebhookFollower {
         Ok(())
     }
 
-    /// Returns the time to subscribe again, half of the lifetime, in milliseconds since the beginning of 1970; `None` if it has no end.
+    /// Returns the time to subscribe again, after half of the lifetime and a second at least, in milliseconds since the beginning of 1970;
+    /// `None` if it has no end.
     #[must_use]
     pub const fn refresh_at(&self) -> Option<u64> {
         self.refresh_at
