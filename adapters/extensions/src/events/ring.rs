@@ -268,7 +268,7 @@ impl<'m> Events<'m> {
     /// Returns the occurrence at this place.
     fn at(&self, at: usize) -> Option<Stored<'_>> {
         #[cfg(test)]
-        crate::events::subscribers::looks::add_one();
+        crate::shared::looks::add_one();
         let (head, rest) = self.store.bytes().get(at..)?.split_first_chunk()?;
         let [a, b, c, d, e, f, g, h, timestamp @ .., i, j, id_len]: [u8; HEAD] = *head;
         let len = u32::from_le_bytes([a, b, c, d]) as usize;
@@ -463,7 +463,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::events::subscribers::looks;
+    use crate::shared::looks;
 
     fn emit(events: &mut Events<'_>, event: u32, id: &str, text: &str) -> Result<(), EmitError> {
         events.push(event, &EventOccurrence::new("any").id(id), 5, &mut |data| data.text("a", text))

@@ -88,7 +88,7 @@ impl Place for StreamSlot {
 
     fn is_free(&self) -> bool {
         #[cfg(test)]
-        crate::events::subscribers::looks::add_one();
+        crate::shared::looks::add_one();
         self.state == StreamState::Free
     }
 }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::events::source::NO_ARGUMENTS;
-    use crate::events::subscribers::looks;
+    use crate::shared::looks;
 
     /// The work of a turn grows with the streams, not with their square: each lookup of one once searched from the first.
     #[test]

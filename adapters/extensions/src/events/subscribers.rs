@@ -7,6 +7,8 @@ use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::Millis;
 
 use crate::events::source::{EventSubscription, NO_ARGUMENTS};
+#[cfg(test)]
+use crate::shared::looks;
 
 /// The user of a subscription. Data: the name.
 const PRINCIPAL: u8 = 1;
@@ -128,19 +130,5 @@ impl Place for LeaseSlot {
 
     fn is_free(&self) -> bool {
         self.until.is_none()
-    }
-}
-
-/// Counts how often places are looked at.
-#[cfg(test)]
-pub(crate) mod looks {
-    std::thread_local!(static LOOKS: core::cell::Cell<usize> = const { core::cell::Cell::new(0) });
-
-    pub(crate) fn add_one() {
-        LOOKS.set(LOOKS.get() + 1);
-    }
-
-    pub(crate) fn take() -> usize {
-        LOOKS.take()
     }
 }

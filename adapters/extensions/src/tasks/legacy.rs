@@ -116,7 +116,8 @@ pub(crate) fn list<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) 
     let tasks = state.tasks_mut();
     tasks.expire(request.now());
     let from = page_start(tasks, request.params())?;
-    let of = (request.principal(), Some((request.server(), request.scope())));
+    tasks.mark(request.principal());
+    let of = (request.principal().is_some(), Some((request.server(), request.scope())));
     let mut most = PAGE;
     loop {
         let listed = request.result_as("complete", &mut |result| write_page(tasks, (from, most), of, result));
@@ -138,15 +139,15 @@ pub(crate) fn page_start(tasks: &Tasks<'_>, params: Option<Raw<'_>>) -> Result<u
     }
 }
 
-/// Writes the members of a `ListTasksResult` with up to `most` tasks.
+/// Writes the members of a `ListTasksResult` with up to `most` of the tasks that are marked.
 pub(crate) fn write_page(
     tasks: &Tasks<'_>,
     (from, most): (usize, usize),
-    (principal, session): (Option<&str>, Option<Session>),
+    (has_user, session): (bool, Option<Session>),
     result: &mut Object<'_, '_>,
 ) {
-    let of_page = tasks.tokens().filter(|token| usize::from(token.slot) >= from);
-    let mut own = of_page.filter(|token| tasks.is_own(*token, principal, session));
+    let of_page = tasks.marked().filter(|token| usize::from(token.slot) >= from);
+    let mut own = of_page.filter(|token| tasks.is_of(*token, has_user, session));
     let out = result.key("tasks");
     out.put(b"[");
     for (number, token) in own.by_ref().take(most).enumerate() {

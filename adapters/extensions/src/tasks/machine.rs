@@ -109,6 +109,8 @@ pub struct TaskSlot {
     pub(crate) answered: bool,
     /// The program does not know yet that the client has cancelled it.
     pub(crate) cancelled: bool,
+    /// It belongs to the user whose tasks were marked last.
+    pub(crate) is_own: bool,
 }
 
 impl TaskSlot {
@@ -127,6 +129,7 @@ impl TaskSlot {
         changed: false,
         answered: false,
         cancelled: false,
+        is_own: false,
     };
 
     pub(crate) const fn status(&self) -> Option<TaskStatus> {

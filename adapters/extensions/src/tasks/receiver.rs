@@ -136,7 +136,8 @@ impl Receiver {
         let answered = match question.kind {
             ServerRequestKind::GetTask => self.tasks.named(params).map(|token| self.show(id, token, link)),
             ServerRequestKind::ListTasks => legacy::page_start(&self.tasks, params).map(|from| {
-                let write = |out: &mut Object<'_, '_>| legacy::write_page(&self.tasks, (from, PAGE), (None, None), out);
+                self.tasks.mark(None);
+                let write = |out: &mut Object<'_, '_>| legacy::write_page(&self.tasks, (from, PAGE), (true, None), out);
                 reply(id, &write, link)
             }),
             ServerRequestKind::CancelTask => self.tasks.named(params).and_then(|token| {

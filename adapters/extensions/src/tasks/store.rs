@@ -12,6 +12,8 @@ use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputRe
 use mcp_sansio::sink::{MessageHead, Out, whole};
 
 use crate::shared::date::iso_8601;
+#[cfg(test)]
+use crate::shared::looks;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
 use crate::tasks::record_out::RecordOut;
 use crate::tasks::waiters::{self, WAITER};
@@ -263,8 +265,8 @@ impl<'m> Tasks<'m> {
         if self.find(id.as_str()).is_some() {
             return Err(TaskError::NotNew);
         }
-        let own = self.tokens().filter(|token| self.belongs_to(*token, principal)).count();
-        if own >= self.share {
+        self.mark(principal);
+        if self.marked().count() >= self.share {
             return Err(TaskError::NoRoom);
         }
         let at = self.slots.find_free(|slot| !slot.is_live(), || TaskSlot::FREE).ok_or(TaskError::NoRoom)?;
@@ -273,7 +275,7 @@ impl<'m> Tasks<'m> {
             if let Some(text) = text
                 && self.records.push(number.into(), kind, 0, &[text.as_bytes()]).is_err()
             {
-                self.remove_records(number);
+                self.sweep();
                 return Err(TaskError::NoRoom);
             }
         }
@@ -426,29 +428,33 @@ impl<'m> Tasks<'m> {
     pub fn cancel(&mut self, token: TaskToken, now: Millis) -> Result<(), TaskError> {
         self.slot_mut(token).filter(|slot| slot.is_open()).ok_or(TaskError::Over)?.cancel(now);
         self.drop_questions(token);
-        waiters::wake_all(&mut self.records, token.slot.into());
+        waiters::wake_all(&mut self.records, |owner| owner == u32::from(token.slot));
         Ok(())
     }
 
     /// Forgets a task: to its client it does not exist any more.
     pub fn forget(&mut self, token: TaskToken) {
-        waiters::wake_all(&mut self.records, token.slot.into());
         let Some(slot) = self.slot_mut(token) else { return };
         slot.forget();
-        self.remove_records(token.slot);
+        self.sweep();
     }
 
-    /// Removes the records of a slot. The requests that were waiting stay, until they are resumed.
-    fn remove_records(&mut self, slot: u16) {
-        self.records.remove(|record| record.owner == u32::from(slot) && record.kind != WAITER);
+    /// Removes the records of all slots without a task. The requests that were waiting stay, until they are resumed.
+    fn sweep(&mut self) {
+        #[cfg(test)]
+        looks::add_one();
+        let is_free = |owner| self.slots.get(owner as usize).is_none_or(|slot| !slot.is_live());
+        waiters::wake_all(&mut self.records, is_free);
+        self.records.remove(|record| record.kind != WAITER && is_free(record.owner));
     }
 
     /// Forgets the tasks whose `ttlMs` is over. The methods of the extension, and [`begin`](crate::tasks::begin), call it; with
     /// [requests that wait](Tasks::next_resumable), call it from time to time.
     pub fn expire(&mut self, now: Millis) {
-        let is_over = |slot: &TaskSlot| slot.ttl.is_some_and(|ttl| now.saturating_sub(slot.created) >= ttl);
-        while let Some(token) = self.first(is_over) {
-            self.forget(token);
+        let is_over = |slot: &&mut TaskSlot| slot.ttl.is_some_and(|ttl| now.saturating_sub(slot.created) >= ttl);
+        let over = self.slots.iter_mut().filter(|slot| slot.is_live()).filter(is_over).map(TaskSlot::forget);
+        if over.count() > 0 {
+            self.sweep();
         }
     }
 
@@ -484,7 +490,7 @@ impl<'m> Tasks<'m> {
             slot.complete(now)
         }
         self.drop_questions(token);
-        waiters::wake_all(&mut self.records, token.slot.into());
+        waiters::wake_all(&mut self.records, |owner| owner == u32::from(token.slot));
         Ok(())
     }
 
@@ -507,6 +513,7 @@ impl<'m> Tasks<'m> {
         answer: impl Fn(&str) -> Option<InputResponse<'a>>,
     ) -> Result<(), TaskError> {
         let owner = u32::from(token.slot);
+        let mut used = self.used_beside(token);
         // For each of the few open questions, not for each of the many keys that may come.
         let mut unanswered = 0;
         while let Some((at, key)) = self.open_question(owner, unanswered) {
@@ -523,8 +530,8 @@ impl<'m> Tasks<'m> {
                 }
             };
             let parts = [&[key.as_bytes().len() as u8], key.as_bytes(), answer];
-            let size = OVERHEAD + parts.iter().map(|part| part.len()).sum::<usize>();
-            if self.used_beside(token).saturating_add(size) > self.share_bytes {
+            used = used.saturating_add(OVERHEAD + parts.iter().map(|part| part.len()).sum::<usize>());
+            if used > self.share_bytes {
                 return Err(TaskError::NoRoom);
             }
             self.records.push(owner, ANSWER, tag, &parts).map_err(|_| TaskError::NoRoom)?;
@@ -554,14 +561,22 @@ impl<'m> Tasks<'m> {
     }
 
     /// Returns the bytes of all tasks of the user of a task.
-    fn used_beside(&self, token: TaskToken) -> usize {
-        let user = self.one(token, PRINCIPAL).and_then(|record| core::str::from_utf8(record.data).ok());
-        let own = self.tokens().filter(|token| self.belongs_to(*token, user));
-        let bytes = |token: TaskToken| {
-            let own = self.records.iter().filter(move |record| record.owner == u32::from(token.slot));
-            own.map(|record| record.size()).sum::<usize>()
-        };
-        own.map(bytes).sum()
+    fn used_beside(&mut self, token: TaskToken) -> usize {
+        let is_user = |record: &Record<'_>| record.owner == u32::from(token.slot) && record.kind == PRINCIPAL;
+        let user = self.records.iter().find(is_user).map(|record| record.data);
+        mark(&mut self.slots, &self.records, user);
+        let is_own = |record: &Record<'_>| self.slots.get(record.owner as usize).is_some_and(|slot| slot.is_own);
+        self.records.iter().filter(is_own).map(|record| record.size()).sum()
+    }
+
+    /// Marks the tasks of a user, for [`marked`](Tasks::marked).
+    pub(crate) fn mark(&mut self, principal: Option<&str>) {
+        mark(&mut self.slots, &self.records, principal.map(str::as_bytes));
+    }
+
+    /// Returns the tasks that were marked.
+    pub(crate) fn marked(&self) -> impl Iterator<Item = TaskToken> {
+        self.tokens().filter(|token| self.slot(*token).is_some_and(|slot| slot.is_own))
     }
 
     fn open_questions(&self, owner: u32) -> impl Iterator<Item = Record<'_>> {
@@ -578,11 +593,12 @@ impl<'m> Tasks<'m> {
     pub(crate) fn named_by(&mut self, request: &CustomRequest<'_>) -> Result<TaskToken, RpcError<'static>> {
         self.expire(request.now());
         let token = self.named(request.params())?;
+        let user = request.principal();
         let is_own = match request.revision().is_modern() {
-            true => !self.is_legacy(token) && self.belongs_to(token, request.principal()),
-            false => self.is_own(token, request.principal(), Some((request.server(), request.scope()))),
+            true => !self.is_legacy(token),
+            false => self.is_of(token, user.is_some(), Some((request.server(), request.scope()))),
         };
-        if is_own { Ok(token) } else { Err(UNKNOWN) }
+        if is_own && self.belongs_to(token, user) { Ok(token) } else { Err(UNKNOWN) }
     }
 
     /// Returns the task of any user with the `taskId` of these params.
@@ -592,10 +608,9 @@ impl<'m> Tasks<'m> {
         self.find_text(&id).ok_or(UNKNOWN)
     }
 
-    /// Returns whether a task of 2025-11-25 belongs to a user, or without users to a connection or session.
-    pub(crate) fn is_own(&self, token: TaskToken, principal: Option<&str>, session: Option<Session>) -> bool {
-        let by_session = || self.slot(token).is_some_and(|slot| slot.session == session);
-        self.is_legacy(token) && self.belongs_to(token, principal) && (principal.is_some() || by_session())
+    /// Returns whether a task is one of 2025-11-25, and without users of a connection or session.
+    pub(crate) fn is_of(&self, token: TaskToken, has_user: bool, session: Option<Session>) -> bool {
+        self.is_legacy(token) && (has_user || self.slot(token).is_some_and(|slot| slot.session == session))
     }
 
     /// Returns the records, for the requests that wait.
@@ -723,12 +738,24 @@ impl<'m> Tasks<'m> {
 
     /// Returns the record of a kind that a task has once.
     fn one(&self, token: TaskToken, kind: u8) -> Option<Record<'_>> {
+        #[cfg(test)]
+        looks::add_one();
         self.records.iter().find(|record| record.owner == u32::from(token.slot) && record.kind == kind)
     }
 
     fn keyed(&self, owner: u32, kind: u8, key: &[u8]) -> Option<Record<'_>> {
         let mut records = self.records.iter();
         records.find(|record| record.owner == owner && record.kind == kind && split(record.data).0 == key)
+    }
+}
+
+/// Marks the tasks of a user: one walk over the records, not one for each task.
+fn mark(slots: &mut Slots<'_, TaskSlot>, records: &Records<'_>, user: Option<&[u8]>) {
+    slots.iter_mut().for_each(|slot| slot.is_own = slot.is_live() && user.is_none());
+    for record in records.iter().filter(|record| record.kind == PRINCIPAL) {
+        if let Some(slot) = slots.get_mut(record.owner as usize) {
+            slot.is_own = user == Some(record.data);
+        }
     }
 }
 
@@ -747,4 +774,46 @@ fn split(data: &[u8]) -> (&[u8], &[u8]) {
 
 const fn hex(digit: u8) -> u8 {
     if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{format, vec, vec::Vec};
+
+    use mcp_sansio::protocol::ClientCapability;
+
+    use super::*;
+
+    /// The work of a request grows with the tasks, not with their square: the tasks of a user were once searched for one by one among the
+    /// records, and each task that was over swept the memory by itself.
+    #[test]
+    fn a_request_walks_over_the_records_a_few_times() {
+        for count in [10, 100, 300_u16] {
+            let mut slots = Vec::from_iter((0..count).map(|_| TaskSlot::FREE));
+            let mut bytes = vec![0; 256 * usize::from(count)];
+            let mut tasks = Tasks::new(slots.as_mut_slice(), bytes.as_mut_slice()).share(1, 128);
+            looks::take();
+            for number in 0..count {
+                let user = format!("user {number}");
+                let owner = Owner {
+                    principal: Some(&user),
+                    revision: Revision::LATEST,
+                    client: ClientCapabilities::NONE.with(ClientCapability::Roots),
+                    session: None,
+                };
+                let [a, b] = number.to_be_bytes();
+                let options = TaskOptions::new([a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b]).ttl(5);
+                let token = tasks.create(&options, &owner, 0).unwrap();
+                assert_eq!(tasks.create(&TaskOptions::new([255; 16]), &owner, 0), Err(TaskError::NoRoom));
+                tasks.ask(token, 0, &[InputRequest::roots("r")]).unwrap();
+                let answers = |len: usize| format!(r#"{{"r":{{"roots":["{}"]}}}}"#, "x".repeat(len));
+                let mut take = |len| tasks.take_responses(token, Raw::parse(answers(len).as_bytes()).unwrap(), 0);
+                assert_eq!([take(99), take(1)], [Err(TaskError::NoRoom), Ok(())]);
+            }
+            tasks.expire(4);
+            assert_eq!((tasks.count(), looks::take()), (usize::from(count), 0));
+            tasks.expire(5);
+            assert_eq!((tasks.count(), tasks.records.used(), looks::take()), (0, 0, 1));
+        }
+    }
 }

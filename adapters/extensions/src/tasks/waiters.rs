@@ -71,9 +71,9 @@ pub(crate) fn wake_newest(records: &mut Records<'_>, owner: u32) {
     }
 }
 
-/// Wakes all requests: the task has ended, or does not exist any more.
-pub(crate) fn wake_all(records: &mut Records<'_>, owner: u32) {
-    records.retag(|record| is_of(record, owner).then_some(LEAVING));
+/// Wakes all requests for these slots: the task has ended, or does not exist any more.
+pub(crate) fn wake_all(records: &mut Records<'_>, is_over: impl Fn(u32) -> bool) {
+    records.retag(|record| (is_of(record, record.owner) && is_over(record.owner)).then_some(LEAVING));
 }
 
 /// Returns a request that was woken, once.

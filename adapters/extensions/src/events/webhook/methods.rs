@@ -329,9 +329,9 @@ mod tests {
     use mcp_sansio::sink::LineSink;
 
     use super::*;
-    use crate::events::subscribers::looks;
     use crate::events::webhook::WebhookLimits;
     use crate::events::{EventOccurrence, Events, emit, extension};
+    use crate::shared::looks;
 
     struct Door {
         events: Events<'static>,

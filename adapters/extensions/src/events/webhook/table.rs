@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 
 use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS};
 use crate::events::subscribers::TOO_MANY;
-#[cfg(test)]
-use crate::events::subscribers::looks;
 use crate::events::webhook::signature::WebhookSecret;
+#[cfg(test)]
+use crate::shared::looks;
 
 /// The times between the attempts to deliver, in milliseconds: after the last one it is given up.
 const PAUSES: [Millis; 4] = [10_000, 30_000, 120_000, 480_000];
