@@ -92,14 +92,14 @@ impl Guard {
         let keys = lock(&self.keys);
         let issuers = [TrustedIssuer::new(&self.issuer, Jwks::parse(&keys).unwrap_or_default())];
         let (rules, mut space) = (self.rules(&issuers), [0; 4096]);
-        let token = rules.check_jwt(presented.token(), now(), &mut space)?;
+        let token = rules.check_jwt(presented.token, now(), &mut space)?;
         let mut proofs = lock(&self.proofs);
         rules.check_possession(&presented, &token, head.method, now(), &mut proofs, &mut [0; 4096])?;
         rules.require(&token, &ANY)?;
         let bits = SCOPES.iter().enumerate().map(|(bit, scope)| u64::from(token.has_scope(scope)) << bit).sum();
         let principal = token.principal().ok_or(TokenError::Claims)?;
         let mut grant = Grant::to(Some(principal.as_str())).map_err(|_| TokenError::Claims)?.scopes(bits);
-        if presented.scheme() == TokenScheme::Dpop {
+        if presented.scheme == TokenScheme::Dpop {
             grant = grant.clone().header("DPoP-Nonce", self.nonce()).unwrap_or(grant);
         }
         Ok(grant)

@@ -83,10 +83,10 @@ impl World {
         };
         let mut env = Environment::new(self.now, &mut random);
         if self.has_dpop {
-            env = env.dpop_key(&Key);
+            env.dpop_key = Some(&Key);
         }
         if self.has_client_key {
-            env = env.client_key(&Key);
+            env.client_key = Some(&Key);
         }
         act(auth, &mut env)
     }
@@ -167,7 +167,7 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
         return Ok((status, (*u.choose(&bodies)?).to_owned()));
     }
     world.count += 1;
-    let (url, count) = (fetch.url(), world.count);
+    let (url, count) = (fetch.url.as_str(), world.count);
     let host = url.split('/').nth(2).unwrap_or_default();
     if url.contains("oauth-protected-resource") || host == "evil.example" {
         if u.ratio(1, 6)? {
@@ -232,7 +232,7 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
             2 => r#","token_endpoint_auth_method":"none""#,
             refused => {
                 let error = ["invalid_client_metadata", "invalid_redirect_uri"][refused - 3];
-                assert!(world.refused.insert(fetch.body().to_owned()), "a registration that was refused comes again");
+                assert!(world.refused.insert(fetch.body.clone()), "a registration that was refused comes again");
                 return Ok((400, format!(r#"{{"error":"{error}"}}"#)));
             }
         };
@@ -250,22 +250,22 @@ fn answer(u: &mut Unstructured<'_>, world: &mut World, fetch: &FetchStep) -> Res
 
 /// Checks that a request has nothing that belongs elsewhere.
 fn check_request(world: &mut World, fetch: &FetchStep) {
-    let url = fetch.url();
+    let url = fetch.url.as_str();
     assert!(url.starts_with("https://"), "{url}");
     let host = url.split('/').nth(2).unwrap_or_default();
     assert!(!NEAR.contains(&host), "{url}");
     let owner = url.rsplit('/').next().filter(|owner| owner.contains('.') || *owner == "idp").unwrap_or(host);
     let mut texts = vec![url.to_owned()];
-    for (name, value) in fetch.headers() {
+    for (name, value) in &fetch.headers {
         assert!(value.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{name} has a strange character");
         let basic = value.strip_prefix("Basic ").map(|text| {
             let mut space = vec![0; text.len()];
             let len = mcp_sansio::json::write::decode_base64(text.as_bytes(), &mut space).expect("it is base64");
             String::from_utf8(space[..len].to_vec()).expect("it is text")
         });
-        texts.push(basic.unwrap_or_else(|| value.to_owned()));
+        texts.push(basic.unwrap_or_else(|| value.clone()));
     }
-    texts.push(fetch.body().to_owned());
+    texts.push(fetch.body.clone());
     for text in &texts {
         if text.contains("FIRST-") {
             assert_eq!(world.first.get_or_insert_with(|| owner.to_owned()), owner, "a client of another issuer");
@@ -451,7 +451,8 @@ fn step(u: &mut Unstructured<'_>, world: &mut World, auth: &mut Authorization) -
     ])?;
     let nonce = *u.choose(&[None, Some("n4"), Some("bad\r\n")])?;
     let kind = if u.ratio(1, 30)? { "text/html" } else { "application/json;charset=utf-8" };
-    let response = Response::new(status, body.as_bytes()).content_type(Some(kind)).location(location).dpop_nonce(nonce);
+    let mut response = Response::new(status, body.as_bytes());
+    (response.content_type, response.location, response.dpop_nonce) = (Some(kind), location, nonce);
     world.with(auth, |auth, env| auth.fetched(&response, env));
     Ok(())
 }

@@ -483,7 +483,7 @@ pub fn challenge(data: &[u8]) {
             challenge.parameters().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
         };
         let good = found.iter().filter_map(|found| found.as_ref().ok());
-        let read = good.map(|one| (one.scheme().to_owned(), one.token68().to_owned(), pairs(one))).collect();
+        let read = good.map(|one| (one.scheme.to_owned(), one.token68.to_owned(), pairs(one))).collect();
         (read, found.iter().any(|found| found.is_err()))
     };
     let Ok(header) = std::str::from_utf8(data) else { return };

@@ -21,11 +21,14 @@ pub const PARAMETERS: usize = 32;
 
 /// One challenge: a scheme with its parameters. It borrows the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Challenge<'h> {
-    scheme: &'h str,
+    /// The scheme as it was written: `Bearer`, `DPoP`.
+    pub scheme: &'h str,
+    /// The value in place of parameters (`token68`). Default: empty.
+    pub token68: &'h str,
     /// From the first parameter to the last.
     parameters: &'h str,
-    token68: &'h str,
 }
 
 mcp_sansio::error_enum! {
@@ -43,28 +46,15 @@ mcp_sansio::error_enum! {
 }
 
 impl<'h> Challenge<'h> {
-    /// Returns the scheme as it was written: `Bearer`, `DPoP`.
-    #[must_use]
-    pub const fn scheme(&self) -> &'h str {
-        self.scheme
-    }
-
     /// Returns whether it has this scheme. Case does not count.
     #[must_use]
     pub fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Returns the value that stands in place of parameters (`token68`). Default: empty.
-    #[must_use]
-    pub const fn token68(&self) -> &'h str {
-        self.token68
-    }
-
-    /// Returns the parameters in their order.
-    #[must_use]
-    pub const fn parameters(&self) -> Parameters<'h> {
-        Parameters { rest: self.parameters }
+    /// Returns the parameters in their order: names and values.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'h str, ParameterValue<'h>)> + use<'h> {
+        parameters(self.parameters)
     }
 
     /// Returns the value of the parameter `name`. Case does not count.
@@ -105,49 +95,31 @@ impl fmt::Display for ParameterValue<'_> {
     }
 }
 
-/// The parameters of a challenge, see [`Challenge::parameters`].
-#[derive(Clone, Debug)]
-pub struct Parameters<'h> {
-    rest: &'h str,
-}
-
-impl<'h> Iterator for Parameters<'h> {
-    type Item = (&'h str, ParameterValue<'h>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (name, value, rest) = parameter(skip_list(self.rest)).ok()??;
-        self.rest = rest;
+/// Reads the parameters in front of a text.
+fn parameters(mut text: &str) -> impl Iterator<Item = (&str, ParameterValue<'_>)> {
+    core::iter::from_fn(move || {
+        let (name, value, rest) = parameter(skip_list(text)).ok()??;
+        text = rest;
         Some((name, value))
-    }
+    })
 }
 
-/// Reads the challenges of one header. A response may have several such headers: each is read by itself.
+/// Reads the challenges of one header; the first error is the last item. A response may have several such headers: each is read by
+/// itself.
 ///
 /// Values that should be quoted, because they have a `:` or a `/`, are read without quotes too: some servers send URLs
 /// so.
-#[must_use]
-pub const fn challenges(header: &str) -> Challenges<'_> {
-    Challenges { rest: header }
-}
-
-/// The challenges of one header, see [`challenges`]. After an error it ends.
-#[derive(Clone, Debug)]
-pub struct Challenges<'h> {
-    rest: &'h str,
-}
-
-impl<'h> Iterator for Challenges<'h> {
-    type Item = Result<Challenge<'h>, ChallengeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let text = skip_list(self.rest);
+pub fn challenges(header: &str) -> impl Iterator<Item = Result<Challenge<'_>, ChallengeError>> {
+    let mut rest = header;
+    core::iter::from_fn(move || {
+        let text = skip_list(rest);
         if text.is_empty() {
             return None;
         }
         let found = challenge(text);
-        self.rest = found.map_or("", |(_, rest)| rest);
+        rest = found.map_or("", |(_, behind)| behind);
         Some(found.map(|(challenge, _)| challenge))
-    }
+    })
 }
 
 /// Reads one challenge. Returns the text after it.
@@ -176,7 +148,7 @@ fn challenge(text: &str) -> Result<(Challenge<'_>, &str), ChallengeError> {
             return Err(ChallengeError::TooMany);
         }
         let before = first.get(..first.len() - rest.len()).unwrap_or_default();
-        if (Parameters { rest: before }).any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
+        if parameters(before).any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
             return Err(ChallengeError::Duplicate);
         }
         rest = skip_space(after);
@@ -254,10 +226,10 @@ mod tests {
     /// Each challenge as `scheme|token68|name=value|...`.
     fn read(header: &str) -> Result<Vec<String>, ChallengeError> {
         let show = |challenge: Challenge<'_>| {
-            let mut text = challenge.scheme().to_string();
-            if !challenge.token68().is_empty() {
+            let mut text = challenge.scheme.to_string();
+            if !challenge.token68.is_empty() {
                 text.push('|');
-                text.push_str(challenge.token68());
+                text.push_str(challenge.token68);
             }
             for (name, value) in challenge.parameters() {
                 text.push_str(&std::format!("|{name}={value}"));

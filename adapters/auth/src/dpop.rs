@@ -194,7 +194,7 @@ impl<'c> ProofCheck<'c> {
         space: &mut [u8],
     ) -> Result<(), ProofError> {
         let jws = Jws::parse(proof, space).map_err(ProofError::Jws)?;
-        let claims = jws.claims();
+        let claims = jws.claims;
         let text = |name: &str| claims.get(name).and_then(|value| value.text()).ok_or(ProofError::Claims);
         let (id, method, url) = (text("jti")?, text("htm")?, text("htu")?);
         let issued = claims.get("iat").and_then(crate::jose::numeric_date).ok_or(ProofError::Claims)?;
@@ -205,8 +205,8 @@ impl<'c> ProofCheck<'c> {
             return Err(ProofError::Type);
         }
         let verifier = jws.verifier(verifiers).ok_or(ProofError::Algorithm)?;
-        let key = jws.header().get("jwk").filter(|key| key.kind() == JsonKind::Object).and_then(Jwk::new);
-        let key = key.filter(|key| !key.is_private() && key.fits(jws.algorithm())).ok_or(ProofError::Key)?;
+        let key = jws.header.get("jwk").filter(|key| key.kind() == JsonKind::Object).and_then(Jwk::new);
+        let key = key.filter(|key| !key.is_private() && key.fits(jws.algorithm)).ok_or(ProofError::Key)?;
         if !jws.verify(&[verifier], &key) {
             return Err(ProofError::Signature);
         }
@@ -373,7 +373,7 @@ mod tests {
             WF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg";
         let mut space = [0; 1024];
         let jws = Jws::parse(proof, &mut space).unwrap();
-        let key = Jwk::new(jws.header().get("jwk").unwrap()).unwrap();
+        let key = Jwk::new(jws.header.get("jwk").unwrap()).unwrap();
         assert!(jws.verify(&[&Es256], &key) && jws.has_type("dpop+jwt"));
         // It has no `ath`, which a resource server demands, so all checks before that one were passed.
         let thumbprint = key.thumbprint().unwrap();

@@ -249,10 +249,14 @@ mcp_sansio::error_enum! {
 
 /// A JWS that was taken apart. Its claims are worth nothing before [`verify`](Jws::verify).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Jws<'t> {
-    header: Raw<'t>,
-    claims: Raw<'t>,
-    algorithm: &'t str,
+    /// The header.
+    pub header: Raw<'t>,
+    /// The claims. Verify the signature before you believe them.
+    pub claims: Raw<'t>,
+    /// `alg` of the header.
+    pub algorithm: &'t str,
     signed: &'t [u8],
     signature: &'t [u8],
 }
@@ -277,24 +281,6 @@ impl<'t> Jws<'t> {
         }
         let algorithm = header.get("alg").and_then(|alg| alg.text()?.plain()).ok_or(JwsError::Malformed)?;
         Ok(Jws { header, claims, algorithm, signed: signed.as_bytes(), signature })
-    }
-
-    /// Returns the header.
-    #[must_use]
-    pub const fn header(&self) -> Raw<'t> {
-        self.header
-    }
-
-    /// Returns the claims. Verify the signature before you believe them.
-    #[must_use]
-    pub const fn claims(&self) -> Raw<'t> {
-        self.claims
-    }
-
-    /// Returns `alg`.
-    #[must_use]
-    pub const fn algorithm(&self) -> &'t str {
-        self.algorithm
     }
 
     /// Returns whether `typ` of the header is `typ`, in any case, with or without `application/`.

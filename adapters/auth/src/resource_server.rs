@@ -70,9 +70,12 @@ pub enum TokenScheme {
 
 /// The access token of a request, not checked yet.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct PresentedToken<'h> {
-    scheme: TokenScheme,
-    token: &'h str,
+    /// The scheme.
+    pub scheme: TokenScheme,
+    /// The token itself. Do not log it, and send it to no other server than the introspection endpoint of its issuer.
+    pub token: &'h str,
     proof: Result<&'h str, ProofError>,
 }
 
@@ -110,19 +113,6 @@ impl<'h> PresentedToken<'h> {
             _ => Err(ProofError::Several),
         };
         Ok(PresentedToken { scheme, token, proof })
-    }
-
-    /// Returns the scheme.
-    #[must_use]
-    pub const fn scheme(&self) -> TokenScheme {
-        self.scheme
-    }
-
-    /// Returns the token itself. Do not log it, and send it to no other server than the introspection endpoint of its
-    /// issuer.
-    #[must_use]
-    pub const fn token(&self) -> &'h str {
-        self.token
     }
 }
 
@@ -302,10 +292,10 @@ impl<'c> ResourceServer<'c> {
     ) -> Result<AccessToken<'s>, TokenError> {
         let jws = Jws::parse(token, space).map_err(TokenError::Jws)?;
         // Other kinds of JWT by the same issuer, like logout tokens, must not pass as access tokens.
-        if jws.header().get("typ").is_some() && !jws.has_type("at+jwt") && !jws.has_type("JWT") {
+        if jws.header.get("typ").is_some() && !jws.has_type("at+jwt") && !jws.has_type("JWT") {
             return Err(TokenError::Type);
         }
-        let issuer = jws.claims().get("iss").and_then(|issuer| issuer.text()).ok_or(TokenError::Issuer)?;
+        let issuer = jws.claims.get("iss").and_then(|issuer| issuer.text()).ok_or(TokenError::Issuer)?;
         let issuer = self.issuers.iter().find(|known| issuer.eq_str(known.issuer)).ok_or(TokenError::Issuer)?;
         let verifier = jws.verifier(self.verifiers).ok_or(TokenError::Algorithm)?;
         let mut keys = issuer.keys.keys_for(&jws).take(KEYS_TRIED).peekable();
@@ -313,8 +303,8 @@ impl<'c> ResourceServer<'c> {
         if !keys.any(|key| jws.verify(&[verifier], &key)) {
             return Err(TokenError::Signature);
         }
-        self.check_audience(jws.claims())?;
-        self.check_claims(jws.claims(), now, false)
+        self.check_audience(jws.claims)?;
+        self.check_claims(jws.claims, now, false)
     }
 
     /// Checks the answer of an introspection endpoint about a token
@@ -455,17 +445,13 @@ const PRINCIPAL: [&str; 3] = ["iss", "sub", "client_id"];
 
 /// An access token that was checked: its claims, from the token itself or from introspection.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct AccessToken<'s> {
-    claims: Raw<'s>,
+    /// All claims.
+    pub claims: Raw<'s>,
 }
 
 impl<'s> AccessToken<'s> {
-    /// Returns all claims.
-    #[must_use]
-    pub const fn claims(&self) -> Raw<'s> {
-        self.claims
-    }
-
     /// Returns `sub`: the client acts for this user.
     #[must_use]
     pub fn subject(&self) -> Option<Text<'s>> {
@@ -1000,7 +986,7 @@ mod tests {
         let lines: Vec<(&str, &[u8])> = lines.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
         let headers = &lines[..];
         let head = RequestHead::new("POST", "/mcp", query, &headers);
-        PresentedToken::read(&head).map(|presented| (presented.scheme(), presented.token().to_string()))
+        PresentedToken::read(&head).map(|presented| (presented.scheme, presented.token.to_string()))
     }
 
     // spec: A182

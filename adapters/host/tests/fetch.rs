@@ -83,7 +83,7 @@ fn redirects_may_be_responses_and_bodies_have_a_limit() {
     });
     let fetcher = Fetcher::new(FetchLimits::DEFAULT.redirects(0));
     let response = fetcher.fetch(&FetchRequest::get(&url)).unwrap();
-    assert_eq!((response.status, response.location(), response.content_type()), (302, Some("/b"), None));
+    assert_eq!((response.status, response.location.as_deref(), response.content_type), (302, Some("/b"), None));
     assert_eq!(fetcher.clone().body(5).fetch(&FetchRequest::get(&url)).unwrap().body, b"there");
     assert_eq!(reason(fetcher.body(4).fetch(&FetchRequest::get(&url))), FailureReason::TooLarge);
     serves.join().unwrap();

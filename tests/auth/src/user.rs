@@ -27,7 +27,7 @@ pub fn browse(url: &str) {
 /// Returns where a login page sends the browser.
 pub fn redirect_of(url: &str) -> Option<String> {
     let fetcher = Fetcher::new(FetchLimits::DEFAULT.redirects(0));
-    fetcher.fetch(&FetchRequest::get(url)).ok()?.location().map(str::to_owned)
+    fetcher.fetch(&FetchRequest::get(url)).ok()?.location
 }
 
 /// Returns a key that no other call returns.

@@ -65,7 +65,7 @@ impl Guard {
         let issuers = [TrustedIssuer::new(&self.issuer, Jwks::parse(&keys).unwrap_or_default())];
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut space = [0; 4096];
-        let token = self.rules(&issuers).check_jwt(presented.token(), now, &mut space)?;
+        let token = self.rules(&issuers).check_jwt(presented.token, now, &mut space)?;
         let principal = token.principal().ok_or(TokenError::Claims)?;
         Grant::to(Some(principal.as_str())).map_err(|_| TokenError::Claims).map(|grant| grant.scopes(u64::MAX))
     }

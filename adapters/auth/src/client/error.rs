@@ -153,65 +153,57 @@ impl fmt::Display for Document {
 
 impl fmt::Display for AuthorizationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            AuthorizationError::Challenge(error) => return error.fmt(f),
-            AuthorizationError::Url { member, reason } => {
-                return write!(f, "the URL of {member} is not used: {reason}");
-            }
+        use AuthorizationError as Error;
+        match self {
+            Error::Challenge(error) => error.fmt(f),
+            Error::Forbidden => f.write_str("the server refuses the request whatever the token"),
+            Error::TokenRejected => f.write_str("the server refuses a new token"),
+            Error::ScopesNotGranted => f.write_str("the server demands scopes that were asked for already"),
+            Error::TooManyStepUps => f.write_str("the server demanded more scopes too often"),
+            Error::Url { member, reason } => write!(f, "the URL of {member} is not used: {reason}"),
             // The user named another server: its authorization server takes known clients only.
-            AuthorizationError::Unavailable {
+            Error::Unavailable {
                 document: Document::Registration,
                 failure: FetchFailure::Status(status @ (401 | 403)),
-            } => {
-                return write!(
-                    f,
-                    "the authorization server registers no clients by itself (status {status}): give the client that it knows"
-                );
+            } => write!(
+                f,
+                "the authorization server registers no clients by itself (status {status}): give the client that it knows"
+            ),
+            Error::Unavailable { document, failure } => write!(f, "{document}: {failure}"),
+            Error::Document { document, member: "" } => write!(f, "{document}: the answer is no JSON object"),
+            Error::Document { document, member } => {
+                write!(f, "{document}: `{member}` is missing or not as it should be")
             }
-            AuthorizationError::Unavailable { document, failure } => return write!(f, "{document}: {failure}"),
-            AuthorizationError::Document { document, member: "" } => {
-                return write!(f, "{document}: the answer is no JSON object");
+            Error::ResourceMismatch(which) => {
+                write!(f, "the protected resource metadata is about another resource: {which}")
             }
-            AuthorizationError::Document { document, member } => {
-                return write!(f, "{document}: `{member}` is missing or not as it should be");
+            Error::IssuerMismatch(which) => {
+                write!(f, "the authorization server metadata is about another issuer: {which}")
             }
-            AuthorizationError::Refused { document, error, description } => {
+            Error::NoPkce => f.write_str("the authorization server does not support PKCE with S256"),
+            Error::NoGrant => f.write_str("the authorization server does not support the grant"),
+            Error::OtherIssuer(which) => {
+                write!(f, "the client is registered at another authorization server: {which}")
+            }
+            Error::NoClient => f.write_str("no client is registered, and the authorization server registers none"),
+            Error::NoClientAuthentication => {
+                f.write_str("the authorization server supports no way in which the client can authenticate")
+            }
+            Error::Refused { document, error, description } => {
                 write!(f, "{document}: the authorization server refused: {error}")?;
-                return if description.is_empty() { Ok(()) } else { write!(f, " ({description})") };
+                if description.is_empty() { Ok(()) } else { write!(f, " ({description})") }
             }
-            AuthorizationError::Sign(error) => return error.fmt(f),
-            AuthorizationError::Forbidden => "the server refuses the request whatever the token",
-            AuthorizationError::TokenRejected => "the server refuses a new token",
-            AuthorizationError::ScopesNotGranted => "the server demands scopes that were asked for already",
-            AuthorizationError::TooManyStepUps => "the server demanded more scopes too often",
-            AuthorizationError::ResourceMismatch(which) => {
-                return write!(f, "the protected resource metadata is about another resource: {which}");
-            }
-            AuthorizationError::IssuerMismatch(which) => {
-                return write!(f, "the authorization server metadata is about another issuer: {which}");
-            }
-            AuthorizationError::NoPkce => "the authorization server does not support PKCE with S256",
-            AuthorizationError::NoGrant => "the authorization server does not support the grant",
-            AuthorizationError::OtherIssuer(which) => {
-                return write!(f, "the client is registered at another authorization server: {which}");
-            }
-            AuthorizationError::NoClient => "no client is registered, and the authorization server registers none",
-            AuthorizationError::NoClientAuthentication => {
-                "the authorization server supports no way in which the client can authenticate"
-            }
-            AuthorizationError::State => "the redirect does not belong to this authorization, or came twice",
-            AuthorizationError::Redirect => "the redirect has no code",
-            AuthorizationError::Iss(which) => {
-                return write!(f, "the redirect is from another authorization server: {which}");
-            }
-            AuthorizationError::Expired => "the authorization took too long",
-            AuthorizationError::Cancelled => "the authorization was cancelled",
-            AuthorizationError::TokenType => "the token is of a type that was not asked for",
-            AuthorizationError::NoProofKey => "a proof of possession is demanded, and there is no key for it",
-            AuthorizationError::ProofRejected => "the server refuses the proof of possession",
-            AuthorizationError::OtherOrigin => "the token is not for this URL",
-        };
-        f.write_str(text)
+            Error::State => f.write_str("the redirect does not belong to this authorization, or came twice"),
+            Error::Redirect => f.write_str("the redirect has no code"),
+            Error::Iss(which) => write!(f, "the redirect is from another authorization server: {which}"),
+            Error::Expired => f.write_str("the authorization took too long"),
+            Error::Cancelled => f.write_str("the authorization was cancelled"),
+            Error::TokenType => f.write_str("the token is of a type that was not asked for"),
+            Error::NoProofKey => f.write_str("a proof of possession is demanded, and there is no key for it"),
+            Error::ProofRejected => f.write_str("the server refuses the proof of possession"),
+            Error::Sign(error) => error.fmt(f),
+            Error::OtherOrigin => f.write_str("the token is not for this URL"),
+        }
     }
 }
 

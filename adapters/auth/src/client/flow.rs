@@ -50,7 +50,7 @@
 //! loop {
 //!     match flow.step() {
 //!         Step::Fetch(fetch) => {
-//!             let body = answer(fetch.url());
+//!             let body = answer(&fetch.url);
 //!             flow.fetched(&Response::new(200, body.as_bytes()), &mut env);
 //!         }
 //!         Step::Visit { url } => {
@@ -82,7 +82,7 @@ use crate::client::registration::{self, Client};
 use crate::client::requests::{
     self, ID_JAG, JWT_BEARER, OFFLINE_ACCESS, is_json, origin_of, proof, refusal, same_origin, seconds, thumbprint,
 };
-use crate::client::state::{Flow, GrantKind, Origin, State};
+use crate::client::state::{Flow, Origin, State};
 use crate::client::steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
 use crate::client::store::{CredentialStore, Registration, Token, is_sendable};
 use crate::client::well_known::{inserted, origin, server_places};
@@ -613,41 +613,44 @@ impl Authorization {
     /// Everything is known of the authorization server: which grant, which client, which scopes.
     fn server_known(&mut self, metadata: ServerMetadata, env: &mut Environment<'_>) -> Next {
         self.flow.metadata = metadata;
-        let kind = self.grant_kind(env)?;
-        self.flow.scope = self.scope_to_ask(kind);
+        let grant = self.grant_type(env)?;
+        self.flow.scope = self.scope_to_ask(&grant);
         self.check_proof_key(env)?;
-        if let Some(client) = self.known_client(kind, env)? {
+        if let Some(client) = self.known_client(&grant, env)? {
             self.flow.client = Some(client);
-            return self.grant(kind, env);
+            return self.grant(&grant, env);
         }
         self.register("no client yet")
     }
 
-    /// Chooses the grant.
-    fn grant_kind(&self, env: &Environment<'_>) -> Result<GrantKind, AuthorizationError> {
+    /// Chooses the grant in place of [`GrantType::Any`].
+    fn grant_type(&self, env: &Environment<'_>) -> Result<GrantType, AuthorizationError> {
         let metadata = &self.flow.metadata;
         let is_confidential =
             self.config.registered.as_ref().is_some_and(|client| client.secret.is_some() || env.client_key.is_some());
-        let (kind, name) = match &self.config.grant {
+        let grant = match &self.config.grant {
             GrantType::Any
                 if is_confidential
                     && metadata.supports_grant("client_credentials")
                     && !metadata.supports_grant("authorization_code") =>
             {
-                (GrantKind::ClientCredentials, "client_credentials")
+                GrantType::ClientCredentials
             }
-            GrantType::Any | GrantType::AuthorizationCode => (GrantKind::Code, "authorization_code"),
-            GrantType::ClientCredentials => (GrantKind::ClientCredentials, "client_credentials"),
-            GrantType::EnterpriseManaged(_) => (GrantKind::Enterprise, JWT_BEARER),
-            GrantType::WorkloadIdentity(_) => (GrantKind::Workload, JWT_BEARER),
+            GrantType::Any => GrantType::AuthorizationCode,
+            grant => grant.clone(),
+        };
+        let name = match grant {
+            GrantType::ClientCredentials => "client_credentials",
+            GrantType::EnterpriseManaged(_) | GrantType::WorkloadIdentity(_) => JWT_BEARER,
+            GrantType::Any | GrantType::AuthorizationCode => "authorization_code",
         };
         let is_listed = metadata.grant_types.is_none() || metadata.supports_grant(name);
-        if is_listed { Ok(kind) } else { Err(AuthorizationError::NoGrant) }
+        if is_listed { Ok(grant) } else { Err(AuthorizationError::NoGrant) }
     }
 
     /// Returns the scopes to ask for: those of the challenge, or else all that the resource has; with those that were
     /// asked for before, and those of the application.
-    fn scope_to_ask(&self, kind: GrantKind) -> String {
+    fn scope_to_ask(&self, grant: &GrantType) -> String {
         let offers = |scope: &str| self.flow.metadata.scopes.iter().any(|offered| offered == scope);
         let mut scope = String::new();
         if let Some(token) = self.store.token(&self.server) {
@@ -657,7 +660,8 @@ impl Authorization {
         let demanded = &self.flow.demand.scope;
         unite(&mut scope, if demanded.is_empty() { &self.flow.scopes_supported } else { demanded });
         unite(&mut scope, &self.config.scope);
-        if kind == GrantKind::Code && self.config.offline_access && !scope.is_empty() && offers(OFFLINE_ACCESS) {
+        let asks_offline = *grant == GrantType::AuthorizationCode && self.config.offline_access;
+        if asks_offline && !scope.is_empty() && offers(OFFLINE_ACCESS) {
             unite(&mut scope, OFFLINE_ACCESS);
         }
         scope
@@ -680,8 +684,8 @@ impl Authorization {
 /// Clients.
 impl Authorization {
     /// Returns the client if it need not register: registered in advance, by a metadata document, or in an earlier run.
-    fn known_client(&mut self, kind: GrantKind, env: &Environment<'_>) -> Result<Option<Client>, AuthorizationError> {
-        if kind == GrantKind::Workload {
+    fn known_client(&mut self, grant: &GrantType, env: &Environment<'_>) -> Result<Option<Client>, AuthorizationError> {
+        if matches!(grant, GrantType::WorkloadIdentity(_)) {
             return Ok(Some(Client::NONE));
         }
         let (issuer, has_key) = (self.flow.issuer.clone(), env.client_key.is_some());
@@ -713,7 +717,7 @@ impl Authorization {
         if let Some(client) = registration::by_metadata_document(&self.config, &self.flow.metadata, has_key)? {
             return Ok(Some(client));
         }
-        if kind != GrantKind::Code {
+        if *grant != GrantType::AuthorizationCode {
             return Err(AuthorizationError::NoClient);
         }
         let is_good = |known: &&Registration| {
@@ -787,20 +791,16 @@ fn client_of(registration: &Registration) -> Client {
 
 /// Grants.
 impl Authorization {
-    fn grant(&mut self, kind: GrantKind, env: &mut Environment<'_>) -> Next {
-        const CAUSE: &str = "client credentials, or workload identity";
-        match (kind, self.config.grant.clone()) {
-            (GrantKind::Enterprise, GrantType::EnterpriseManaged(provider)) => self.exchange(&provider, env),
-            (GrantKind::Workload, GrantType::WorkloadIdentity(assertion)) => {
-                self.flow.grant = alloc::vec![("grant_type", Secret::new(JWT_BEARER)), ("assertion", assertion)];
-                self.request(CAUSE, State::Requesting, env)
+    fn grant(&mut self, grant: &GrantType, env: &mut Environment<'_>) -> Next {
+        self.flow.grant = match grant {
+            GrantType::EnterpriseManaged(provider) => return self.exchange(provider, env),
+            GrantType::WorkloadIdentity(assertion) => {
+                alloc::vec![("grant_type", Secret::new(JWT_BEARER)), ("assertion", assertion.clone())]
             }
-            (GrantKind::ClientCredentials, _) => {
-                self.flow.grant = alloc::vec![("grant_type", Secret::new("client_credentials"))];
-                self.request(CAUSE, State::Requesting, env)
-            }
-            _ => self.visit("authorization code", env),
-        }
+            GrantType::ClientCredentials => alloc::vec![("grant_type", Secret::new("client_credentials"))],
+            GrantType::Any | GrantType::AuthorizationCode => return self.visit("authorization code", env),
+        };
+        self.request("client credentials, or workload identity", State::Requesting, env)
     }
 
     /// Makes the authorization request

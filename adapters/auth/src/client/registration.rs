@@ -3,12 +3,10 @@
 
 use alloc::string::String;
 
-use mcp_sansio::FullError;
-use mcp_sansio::json::write;
-use mcp_sansio::sink::Sink;
+use mcp_sansio::json::Object;
+use mcp_sansio::sink::to_vec;
 use mcp_sansio_http::client::Url;
 
-use crate::client::buffer::Buffer;
 use crate::client::config::{AuthMethod, AuthorizationConfig, RegisteredClient, Secret};
 use crate::client::error::{AuthorizationError, Document};
 use crate::client::metadata::{IntoSome, Members, ServerMetadata};
@@ -99,39 +97,23 @@ pub(crate) fn method_to_ask(metadata: &ServerMetadata) -> Result<AuthMethod, Aut
 /// Writes the body of a registration ([RFC 7591](https://www.rfc-editor.org/rfc/rfc7591#section-3.1)). `other_type` is for a
 /// server that has refused the `application_type` that belongs to the redirect URI.
 pub(crate) fn request(config: &AuthorizationConfig, method: AuthMethod, scope: &str, other_type: bool) -> String {
-    let mut out = Buffer::default();
-    // A buffer that grows takes everything.
-    let _ = write_request(&mut out, config, method, scope, other_type);
-    out.into_string()
-}
-
-fn write_request(
-    out: &mut Buffer,
-    config: &AuthorizationConfig,
-    method: AuthMethod,
-    scope: &str,
-    other_type: bool,
-) -> Result<(), FullError> {
-    out.put(b"{\"redirect_uris\":[")?;
-    write::string(out, &config.redirect_uri)?;
-    out.put(b"],\"client_name\":")?;
-    write::string(out, &config.client_name)?;
-    if let Some(uri) = &config.client_uri {
-        out.put(b",\"client_uri\":")?;
-        write::string(out, uri)?;
-    }
-    if !scope.is_empty() {
-        out.put(b",\"scope\":")?;
-        write::string(out, scope)?;
-    }
     let is_native = Url::parse(&config.redirect_uri).is_ok_and(|url| Reach::of(&url) == Reach::Loopback);
-    let kind = if is_native != other_type { "native" } else { "web" };
-    out.put(b",\"grant_types\":[\"authorization_code\",\"refresh_token\"],\"response_types\":[\"code\"]")?;
-    out.put(b",\"application_type\":")?;
-    write::string(out, kind)?;
-    out.put(b",\"token_endpoint_auth_method\":")?;
-    write::string(out, method.as_str())?;
-    out.put(b"}")
+    let json = to_vec(|out| {
+        let mut object = Object::open(out);
+        let uris = object.key("redirect_uris");
+        uris.put(b"[");
+        uris.string(&config.redirect_uri);
+        uris.put(b"]");
+        object.text("client_name", &config.client_name);
+        object.text_if("client_uri", config.client_uri.as_deref());
+        object.text_if("scope", Some(scope).filter(|scope| !scope.is_empty()));
+        object.fixed("grant_types", r#"["authorization_code","refresh_token"]"#);
+        object.fixed("response_types", r#"["code"]"#);
+        object.text("application_type", if is_native != other_type { "native" } else { "web" });
+        object.text("token_endpoint_auth_method", method.as_str());
+        object.close();
+    });
+    String::from_utf8(json.unwrap_or_default()).unwrap_or_default()
 }
 
 /// Reads the answer to a registration that asked for `method`.

@@ -35,14 +35,14 @@ pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
 pub(crate) fn metadata(url: String, protocol_version: Option<&str>) -> FetchStep {
     let mut headers = alloc::vec![("Accept", "application/json".to_string())];
     headers.extend(protocol_version.map(|version| ("MCP-Protocol-Version", version.to_string())));
-    FetchStep { is_post: false, url, headers, body: String::new(), limit: 0, is_configured: false }
+    FetchStep { method: "GET", url, headers, body: String::new(), limit: 0, is_configured: false }
 }
 
 /// Makes the request for a registration.
 pub(crate) fn registration(url: String, body: String) -> FetchStep {
     let headers = [("Accept", "application/json"), ("Content-Type", "application/json")];
     let headers = headers.map(|(name, value)| (name, value.to_string())).into();
-    FetchStep { is_post: true, url, headers, body, limit: 0, is_configured: false }
+    FetchStep { method: "POST", url, headers, body, limit: 0, is_configured: false }
 }
 
 /// Makes the URL of the authorization request
@@ -154,7 +154,7 @@ fn post(
         headers.push(("DPoP", proof("POST", url, None, nonce, key, env)?));
     }
     Ok(FetchStep {
-        is_post: true,
+        method: "POST",
         url: url.to_string(),
         headers,
         body: body.into_string(),
@@ -284,7 +284,8 @@ mod tests {
             (Some("text/html"), false),
             (Some(""), false),
         ] {
-            assert_eq!(is_json(&Response::new(200, b"{}").content_type(kind)), expected, "{kind:?}");
+            let response = Response { content_type: kind, ..Response::new(200, b"{}") };
+            assert_eq!(is_json(&response), expected, "{kind:?}");
         }
     }
 }

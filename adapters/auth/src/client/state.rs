@@ -86,15 +86,6 @@ pub(crate) enum Origin {
     New,
 }
 
-/// The grant of a flow, see [`GrantType`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GrantKind {
-    Code,
-    ClientCredentials,
-    Enterprise,
-    Workload,
-}
-
 /// The data of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {

@@ -2,7 +2,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::client::error::AuthorizationError;
 use crate::jose::Signer;
@@ -27,13 +26,6 @@ impl<'e> Environment<'e> {
     /// Makes an environment without keys.
     pub fn new(now: UnixSeconds, random: &'e mut dyn FnMut(&mut [u8])) -> Self {
         Environment { now, random, client_key: None, dpop_key: None }
-    }
-
-    mcp_sansio::setters! {
-        /// Sets the key with which the client authenticates.
-        client_key(key: &'e dyn Signer) => client_key = Some(key);
-        /// Sets the key to which tokens are bound.
-        dpop_key(key: &'e dyn Signer) => dpop_key = Some(key);
     }
 }
 
@@ -103,62 +95,28 @@ pub enum Step<'a> {
     Refused(AuthorizationError),
 }
 
-/// A request of HTTP. [`Debug`](fmt::Debug) shows neither headers nor the body.
+/// A request of HTTP. [`Debug`](core::fmt::Debug) shows neither headers nor the body.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchStep {
-    pub(crate) is_post: bool,
-    pub(crate) url: String,
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: String,
-    pub(crate) limit: usize,
-    pub(crate) is_configured: bool,
-}
-
-impl FetchStep {
-    /// Returns `GET` or `POST`.
-    #[must_use]
-    pub const fn method(&self) -> &'static str {
-        if self.is_post { "POST" } else { "GET" }
-    }
-
-    /// Returns the URL: `https`, or `http` on this machine.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Returns whether the URL is from the [configuration](crate::AuthorizationConfig), and not from a server. Any other URL
-    /// must not lead to an address that is [nearer](crate::url::Reach) than the server's: look at the addresses of its
-    /// name before you connect, and report [`FetchFailure::Private`](crate::FetchFailure::Private).
-    #[must_use]
-    pub const fn is_configured(&self) -> bool {
-        self.is_configured
-    }
-
-    /// Returns the headers, `Content-Type` included; the caller adds `Host` and `Content-Length`.
-    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.headers.iter().map(|(name, value)| (*name, value.as_str()))
-    }
-
-    /// Returns the body; empty for a `GET`.
-    #[must_use]
-    pub fn body(&self) -> &str {
-        &self.body
-    }
-
-    /// Returns the most bytes of the answer's body: stop reading behind them, and report
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// The URL: `https`, or `http` on this machine.
+    pub url: String,
+    /// The headers, `Content-Type` included; the caller adds `Host` and `Content-Length`.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body; empty for a `GET`.
+    pub body: String,
+    /// The most bytes of the answer's body: stop reading behind them, and report
     /// [`FetchFailure::TooLarge`](crate::FetchFailure::TooLarge).
-    #[must_use]
-    pub const fn limit(&self) -> usize {
-        self.limit
-    }
+    pub limit: usize,
+    /// The URL is from the [configuration](crate::AuthorizationConfig), and not from a server. Any other URL must not lead to an
+    /// address that is [nearer](crate::url::Reach) than the server's: look at the addresses of its name before you connect, and report
+    /// [`FetchFailure::Private`](crate::FetchFailure::Private).
+    pub is_configured: bool,
 }
 
-impl fmt::Debug for FetchStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchStep").field("method", &self.method()).field("url", &self.url).finish_non_exhaustive()
-    }
-}
+mcp_sansio::debug_fields!(impl for FetchStep { method, url });
 
 /// The answer to a [`FetchStep`].
 #[derive(Clone, Copy)]
@@ -182,20 +140,11 @@ impl<'r> Response<'r> {
     pub const fn new(status: u16, body: &'r [u8]) -> Self {
         Response { status, content_type: None, location: None, dpop_nonce: None, body }
     }
-
-    mcp_sansio::const_setters! {
-        /// Sets the header `Content-Type`.
-        content_type(value: Option<&'r str>) => content_type = value;
-        /// Sets the header `Location`.
-        location(value: Option<&'r str>) => location = value;
-        /// Sets the header `DPoP-Nonce`.
-        dpop_nonce(value: Option<&'r str>) => dpop_nonce = value;
-    }
 }
 
 mcp_sansio::debug_fields!(impl for Response<'_> { status });
 
-/// The credentials of one request, see [`Authorization::credentials`](crate::Authorization::credentials). [`Debug`](fmt::Debug) does not show them.
+/// The credentials of one request, see [`Authorization::credentials`](crate::Authorization::credentials). [`Debug`](core::fmt::Debug) does not show them.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Credentials {

@@ -4,11 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use mcp_sansio::FullError;
-use mcp_sansio::json::{JsonKind, Raw, write};
-use mcp_sansio::sink::Sink;
+use mcp_sansio::json::{JsonKind, Object, Raw};
+use mcp_sansio::sink::to_vec;
 
-use crate::client::buffer::Buffer;
 use crate::client::config::{AuthMethod, Secret};
 use crate::time::UnixSeconds;
 
@@ -138,56 +136,37 @@ impl CredentialStore {
     /// Returns the store as JSON. It has secrets.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = Buffer::default();
-        // A buffer that grows takes everything.
-        let _ = self.write(&mut out);
-        out.into_string()
-    }
-
-    fn write(&self, out: &mut Buffer) -> Result<(), FullError> {
-        let mut before: &[u8] = b"{\"version\":1,\"registrations\":[";
-        for registration in &self.registrations {
-            out.put(before)?;
-            out.put(b"{\"issuer\":")?;
-            write::string(out, &registration.issuer)?;
-            text(out, "client_id", &registration.client_id)?;
-            text(out, "client_secret", registration.secret.as_ref().map_or("", Secret::expose))?;
-            number(out, "client_secret_expires_at", registration.secret_expires_at)?;
-            text(out, "token_endpoint_auth_method", registration.method.as_str())?;
-            text(out, "redirect_uri", &registration.redirect_uri)?;
-            out.put(b"}")?;
-            before = b",";
-        }
-        let mut before: &[u8] = if self.registrations.is_empty() {
-            b"{\"version\":1,\"registrations\":[],\"tokens\":["
-        } else {
-            b"],\"tokens\":["
-        };
-        for token in &self.tokens {
-            out.put(before)?;
-            out.put(b"{\"server\":")?;
-            write::string(out, &token.server)?;
-            text(out, "issuer", &token.issuer)?;
-            text(out, "resource", &token.resource)?;
-            text(out, "token_endpoint", &token.token_endpoint)?;
-            text(out, "revocation_endpoint", &token.revocation_endpoint)?;
-            text(out, "client_id", &token.client_id)?;
-            text(out, "token_endpoint_auth_method", token.method.as_str())?;
-            text(out, "access_token", token.access_token.expose())?;
-            text(out, "jkt", &token.jkt)?;
-            text(out, "refresh_token", token.refresh_token.as_ref().map_or("", Secret::expose))?;
-            number(out, "obtained_at", token.obtained_at)?;
-            if let Some(expires_at) = token.expires_at {
-                number(out, "expires_at", expires_at)?;
-            }
-            text(out, "scope", &token.scope)?;
-            out.put(b"}")?;
-            before = b",";
-        }
-        if self.tokens.is_empty() {
-            out.put(before)?;
-        }
-        out.put(b"]}")
+        let json = to_vec(|out| {
+            let mut store = Object::open(out);
+            store.number("version", 1);
+            list(&mut store, "registrations", &self.registrations, |registration, entry| {
+                entry.text("issuer", &registration.issuer);
+                text(entry, "client_id", &registration.client_id);
+                text(entry, "client_secret", registration.secret.as_ref().map_or("", Secret::expose));
+                entry.number("client_secret_expires_at", registration.secret_expires_at);
+                text(entry, "token_endpoint_auth_method", registration.method.as_str());
+                text(entry, "redirect_uri", &registration.redirect_uri);
+            });
+            list(&mut store, "tokens", &self.tokens, |token, entry| {
+                entry.text("server", &token.server);
+                text(entry, "issuer", &token.issuer);
+                text(entry, "resource", &token.resource);
+                text(entry, "token_endpoint", &token.token_endpoint);
+                text(entry, "revocation_endpoint", &token.revocation_endpoint);
+                text(entry, "client_id", &token.client_id);
+                text(entry, "token_endpoint_auth_method", token.method.as_str());
+                text(entry, "access_token", token.access_token.expose());
+                text(entry, "jkt", &token.jkt);
+                text(entry, "refresh_token", token.refresh_token.as_ref().map_or("", Secret::expose));
+                entry.number("obtained_at", token.obtained_at);
+                if let Some(expires_at) = token.expires_at {
+                    entry.number("expires_at", expires_at);
+                }
+                text(entry, "scope", &token.scope);
+            });
+            store.close();
+        });
+        String::from_utf8(json.unwrap_or_default()).unwrap_or_default()
     }
 
     /// Reads a store.
@@ -209,22 +188,22 @@ impl CredentialStore {
     }
 }
 
-/// Writes a string member; an empty one is left out.
-fn text(out: &mut Buffer, key: &str, value: &str) -> Result<(), FullError> {
-    if value.is_empty() {
-        return Ok(());
+/// Writes a list of objects.
+fn list<T>(store: &mut Object<'_, '_>, key: &str, entries: &[T], write: impl Fn(&T, &mut Object<'_, '_>)) {
+    let out = store.key(key);
+    let mut before: &[u8] = b"[";
+    for entry in entries {
+        out.put(core::mem::replace(&mut before, b","));
+        let mut object = Object::open(out);
+        write(entry, &mut object);
+        object.close();
     }
-    out.put(b",\"")?;
-    out.put(key.as_bytes())?;
-    out.put(b"\":")?;
-    write::string(out, value)
+    out.put(if entries.is_empty() { b"[]" } else { b"]" });
 }
 
-fn number(out: &mut Buffer, key: &str, value: u64) -> Result<(), FullError> {
-    out.put(b",\"")?;
-    out.put(key.as_bytes())?;
-    out.put(b"\":")?;
-    write::unsigned(out, value)
+/// Writes a string member; an empty one is left out.
+fn text(object: &mut Object<'_, '_>, key: &str, value: &str) {
+    object.text_if(key, Some(value).filter(|value| !value.is_empty()));
 }
 
 /// Returns a string member; the empty string if it is missing, `None` if it is something else.

@@ -168,7 +168,7 @@ mod tests {
         assert!(verifies(EXAMPLE, EXAMPLE_KEY));
         let mut space = [0; 256];
         let jws = Jws::parse(EXAMPLE, &mut space).unwrap();
-        assert!(jws.claims().get("iss").unwrap().text().unwrap().eq_str("joe"));
+        assert!(jws.claims.get("iss").unwrap().text().unwrap().eq_str("joe"));
         // Any changed character breaks it.
         let bytes = EXAMPLE.as_bytes();
         for at in 0..bytes.len() {
@@ -217,7 +217,7 @@ mod tests {
         let mut decoded = [0; 512];
         let jws = Jws::parse(token, &mut decoded).unwrap();
         let expected = r#"{"iss":"me \"1\"","sub":"me \"1\"","aud":"https://as","iat":1000,"exp":1060,"jti":"AQEBAQEBAQEBAQEBAQEBAQ"}"#;
-        assert_eq!(jws.claims().as_str(), expected);
+        assert_eq!(jws.claims.as_str(), expected);
     }
 
     /// Written by `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`.

@@ -182,13 +182,13 @@ impl Guard {
             Err(error) => return self.refuse(error),
         };
         let introspects = !self.0.options.introspect.is_empty();
-        let name = if introspects { sha256_base64url(presented.token()).as_str().to_owned() } else { String::new() };
+        let name = if introspects { sha256_base64url(presented.token).as_str().to_owned() } else { String::new() };
         let holds = |word: &&Word| !introspects || word.asked.elapsed() < KEPT;
         let text = lock(&self.0.words).get(&name).filter(holds).and_then(|word| word.text.clone());
         match text.map(|text| self.check(&presented, head.method, &text)) {
             Some(Ok(grant)) => Access::GrantedTo(grant),
             Some(Err(error)) if !error.may_have_new_key() => self.refuse(error),
-            judged => self.ask(name, presented.token(), judged.and_then(Result::err)),
+            judged => self.ask(name, presented.token, judged.and_then(Result::err)),
         }
     }
 
@@ -207,16 +207,16 @@ impl Guard {
         let GuardOptions { issuer, introspect, .. } = &self.0.options;
         let keys = if introspect.is_empty() { Jwks::parse(text).unwrap_or_default() } else { Jwks::EMPTY };
         let issuers = [TrustedIssuer::new(issuer, keys)];
-        let (rules, now, mut space) = (self.rules(&issuers), now(), vec![0; presented.token().len()]);
+        let (rules, now, mut space) = (self.rules(&issuers), now(), vec![0; presented.token.len()]);
         let token = match introspect.is_empty() {
-            true => rules.check_jwt(presented.token(), now, &mut space)?,
+            true => rules.check_jwt(presented.token, now, &mut space)?,
             false => rules.check_introspection(text, now)?,
         };
         rules.check_possession(presented, &token, method, now, &mut lock(&self.0.proofs), &mut [0; 4096])?;
         rules.require(&token, &self.scopes())?;
         let principal = token.principal().ok_or(TokenError::Claims)?;
         let grant = Grant::to(Some(principal.as_str())).map_err(|_| TokenError::Claims)?;
-        Ok(match presented.scheme() {
+        Ok(match presented.scheme {
             TokenScheme::Dpop => grant.clone().header("DPoP-Nonce", self.nonce()).unwrap_or(grant),
             _ => grant,
         })

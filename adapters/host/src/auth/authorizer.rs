@@ -207,12 +207,8 @@ impl State {
         // It was tried at the start. A program without randomness must not go on with a `state` that can be guessed.
         let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random numbers");
         let mut environment = Environment::new(now, &mut random);
-        if let Some(key) = &self.keys.client {
-            environment = environment.client_key(&**key);
-        }
-        if let Some(key) = &self.keys.dpop {
-            environment = environment.dpop_key(&**key);
-        }
+        environment.client_key = self.keys.client.as_deref().map(|key| key as _);
+        environment.dpop_key = self.keys.dpop.as_deref().map(|key| key as _);
         act(&mut self.authorization, &mut environment)
     }
 }
@@ -299,14 +295,14 @@ impl Authorizer {
     }
 
     fn fetch(&self, work: &Work, fetch: &FetchStep) {
-        let headers: Vec<_> = fetch.headers().collect();
-        let request = match fetch.method() {
-            "POST" => FetchRequest::post(fetch.url(), fetch.body().as_bytes()),
-            _ => FetchRequest::get(fetch.url()),
+        let headers: Vec<_> = fetch.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let request = match fetch.method {
+            "POST" => FetchRequest::post(&fetch.url, fetch.body.as_bytes()),
+            _ => FetchRequest::get(&fetch.url),
         };
-        let mut fetcher = work.fetcher.clone().body(fetch.limit());
-        if !fetch.is_configured() {
-            fetcher.allows.get_or_insert_with(|| self.allowed(work, fetch.url()));
+        let mut fetcher = work.fetcher.clone().body(fetch.limit);
+        if !fetch.is_configured {
+            fetcher.allows.get_or_insert_with(|| self.allowed(work, &fetch.url));
         }
         let fetched = fetcher.fetch(&request.headers(&headers));
         lock(&self.0.state).with(|flow, environment| match &fetched {
@@ -446,10 +442,11 @@ impl AuthorizationFlow for Authorizer {
 }
 
 fn response(answer: &FetchedResponse) -> Response<'_> {
-    Response::new(answer.status, &answer.body)
-        .content_type(answer.content_type())
-        .location(answer.location())
-        .dpop_nonce(answer.dpop_nonce())
+    let mut response = Response::new(answer.status, &answer.body);
+    response.content_type = answer.content_type.as_deref();
+    response.location = answer.location.as_deref();
+    response.dpop_nonce = answer.dpop_nonce.as_deref();
+    response
 }
 
 /// Returns the farthest network of the addresses that the name of the server has now.

@@ -116,7 +116,7 @@ fn check(head: &RequestHead<'_>, rules: &ResourceServer<'_>, desk: &RefCell<Desk
     let mut desk = desk.try_borrow_mut().map_err(|_| ProofError::TableFull)?;
     let Desk { token, proof, proofs } = &mut *desk;
     let presented = PresentedToken::read(head)?;
-    let token = rules.check_jwt(presented.token(), NOW, token)?;
+    let token = rules.check_jwt(presented.token, NOW, token)?;
     rules.check_possession(&presented, &token, head.method, NOW, proofs, proof)?;
     rules.require(&token, &SCOPES)?;
     let principal = token.principal().ok_or(TokenError::Claims)?;

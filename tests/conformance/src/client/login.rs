@@ -60,7 +60,7 @@ fn browse(url: &str) {
     thread::spawn(move || {
         let fetcher = Fetcher::new(FetchLimits::DEFAULT.redirects(0));
         let sent = fetcher.fetch(&FetchRequest::get(&url));
-        match sent.as_ref().map(|answer| answer.location()) {
+        match sent.as_ref().map(|answer| &answer.location) {
             Ok(Some(back)) => {
                 if let Err(error) = fetcher.fetch(&FetchRequest::get(back)) {
                     eprintln!("the way back from the login: {error}");

@@ -131,7 +131,8 @@ impl World {
             static KEYS: std::sync::OnceLock<[crate::jose::Es256Key<'static>; 2]> = std::sync::OnceLock::new();
             let keys =
                 KEYS.get_or_init(|| [[7; 32], [8; 32]].map(|bytes| crate::jose::Es256Key::from_bytes(&bytes).unwrap()));
-            env = env.client_key(&keys[0]).dpop_key(&keys[1]);
+            env.client_key = Some(&keys[0]);
+            env.dpop_key = Some(&keys[1]);
         }
         act(&mut self.auth, &mut env)
     }
@@ -158,26 +159,26 @@ impl World {
             Step::Refused(error) => return Some(End::Refused(error)),
             Step::Idle => return Some(End::Idle),
         };
-        assert_eq!(fetch.body().is_empty(), fetch.method() == "GET");
-        assert_eq!(fetch.is_configured(), fetch.url().starts_with("https://idp."));
-        let headers: Vec<_> = fetch.headers().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        assert_eq!(fetch.body.is_empty(), fetch.method == "GET");
+        assert_eq!(fetch.is_configured, fetch.url.starts_with("https://idp."));
+        let headers: Vec<_> = fetch.headers.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         let seen = Seen {
-            method: fetch.method(),
-            url: fetch.url().into(),
+            method: fetch.method,
+            url: fetch.url.clone(),
             headers: headers.iter().cloned().collect(),
-            body: fetch.body().into(),
+            body: fetch.body.clone(),
         };
         assert_eq!(seen.headers.len(), headers.len(), "a header is there twice");
         self.seen.push(seen);
-        let answer = match self.script.get_mut(fetch.url()) {
+        let answer = match self.script.get_mut(&fetch.url) {
             Some(answers) if answers.len() > 1 => answers.remove(0),
             Some(answers) => answers[0].clone(),
             None => Answer { kind: "text/html", ..json(404, "<html>") },
         };
-        let response = Response::new(answer.status, answer.body.as_bytes())
-            .content_type(Some(answer.kind))
-            .location(answer.location.as_deref())
-            .dpop_nonce(answer.nonce.as_deref());
+        let mut response = Response::new(answer.status, answer.body.as_bytes());
+        response.content_type = Some(answer.kind);
+        response.location = answer.location.as_deref();
+        response.dpop_nonce = answer.nonce.as_deref();
         self.with(|auth, env| auth.fetched(&response, env));
         None
     }
@@ -1459,7 +1460,7 @@ mod keys {
         let mut space = vec![0; 4096];
         let jws = Jws::parse(token, &mut space).unwrap();
         let text = |raw: mcp_sansio::json::Raw<'_>| raw.text().map_or(raw.to_string(), |text| text.to_string());
-        jws.claims().members().map(|(name, value)| (name.to_string(), text(value))).collect()
+        jws.claims.members().map(|(name, value)| (name.to_string(), text(value))).collect()
     }
 
     fn with_dpop(world: &mut World) {
@@ -1620,7 +1621,8 @@ mod keys {
         assert_eq!(world.challenged(), End::Retry);
         let key = crate::jose::Es256Key::from_bytes(&[9; 32]).unwrap();
         let mut random = |bytes: &mut [u8]| bytes.fill(1);
-        let mut env = Environment::new(world.now, &mut random).dpop_key(&key);
+        let mut env = Environment::new(world.now, &mut random);
+        env.dpop_key = Some(&key);
         assert_eq!(world.auth.credentials("POST", SERVER, &mut env).unwrap().authorization, None);
         assert!(!world.auth.store().has_token(SERVER));
     }

@@ -35,35 +35,24 @@ pub struct FetchedResponse {
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
-    /// `Content-Type`, `Location`, `DPoP-Nonce`: the first of each.
-    headers: [Option<String>; 3],
+    /// The header `Content-Type`; the first if there are several, as below.
+    pub content_type: Option<String>,
+    /// The header `Location`.
+    pub location: Option<String>,
+    /// The header `DPoP-Nonce`.
+    pub dpop_nonce: Option<String>,
 }
-
-/// The headers that a [`FetchedResponse`] keeps.
-const KEPT: [&str; 3] = ["content-type", "location", "dpop-nonce"];
 
 impl FetchedResponse {
     fn new(response: &FetchResponse<'_>) -> Self {
-        let headers = KEPT.map(|name| response.headers(name).next().map(str::to_owned));
-        FetchedResponse { status: response.status(), body: response.body().to_vec(), headers }
-    }
-
-    /// Returns the header `Content-Type`.
-    #[must_use]
-    pub fn content_type(&self) -> Option<&str> {
-        self.headers[0].as_deref()
-    }
-
-    /// Returns the header `Location`.
-    #[must_use]
-    pub fn location(&self) -> Option<&str> {
-        self.headers[1].as_deref()
-    }
-
-    /// Returns the header `DPoP-Nonce`.
-    #[must_use]
-    pub fn dpop_nonce(&self) -> Option<&str> {
-        self.headers[2].as_deref()
+        let header = |name| response.headers(name).next().map(str::to_owned);
+        FetchedResponse {
+            status: response.status(),
+            body: response.body().to_vec(),
+            content_type: header("content-type"),
+            location: header("location"),
+            dpop_nonce: header("dpop-nonce"),
+        }
     }
 }
 
@@ -287,8 +276,8 @@ mod tests {
         let response = fetch(vec![redirect, fine]).unwrap();
         assert_eq!((response.status, response.body.as_slice()), (200, &b"ok"[..]));
         assert_eq!(
-            (response.content_type(), response.dpop_nonce(), response.location()),
-            (Some("text/x"), Some("n"), None)
+            (response.content_type.as_deref(), response.dpop_nonce.as_deref(), &response.location),
+            (Some("text/x"), Some("n"), &None)
         );
         assert!(!format!("{response:?}").contains("text"));
         let closing = fetch(vec!["HTTP/1.1 200 OK\r\n\r\nall"]).unwrap();
