@@ -18,7 +18,7 @@ const PIECE: usize = 64 << 10;
 /// The body of a response. It also takes texts and bytes of your own, for pages beside the mount.
 ///
 /// A JSON text is given in pieces of at most 64 KiB, and counted until its last piece is dropped, see
-/// [`MountOptions::output_total`](crate::MountOptions::output_total).
+/// [`output_total`](crate::HttpServerOptions::output_total).
 ///
 /// An event stream is pulled only while the body is polled, at most
 /// [`EndpointConfig::turn`](mcp_sansio_http::endpoint::EndpointConfig::turn) bytes at once: what a slow client does not take

@@ -58,7 +58,7 @@ impl<S: Send> Handle<S> {
                 if left.is_zero() {
                     break;
                 }
-                let sleep = shared.timer.sleep(left.min(STOP_CHECK));
+                let sleep = (shared.timer)(left.min(STOP_CHECK));
                 drop(shared);
                 sleep.await;
             }

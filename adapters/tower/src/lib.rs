@@ -1,6 +1,6 @@
 //! An MCP server in axum, hyper and every other HTTP server with the types of [`http`]: a
 //! [`tower_service::Service`] around the endpoint of [`mcp_sansio_http`]. It works on every runtime; the caller gives the
-//! [timer](Timer).
+//! [timer](MountOptions::new).
 //!
 //! ```
 //! use futures_lite::future::block_on;
@@ -40,7 +40,7 @@
 //! ([`EndpointConfig::resource_metadata`]). So give it all paths without another route (`fallback_service` of axum), or a
 //! route for each. Behind a router that removes a part of the path, see [`Mcp::nested`].
 //!
-//! Several processes serve the same sessions with `MountOptions::session_seal`; with [`MountOptions::fleet`]
+//! Several processes serve the same sessions with [`HttpServerOptions::session_seal`]; with [`MountOptions::fleet`]
 //! changes reach the clients of all.
 //!
 //! # Guarantees
@@ -49,7 +49,7 @@
 //!   that its client is gone: under 2026-07-28 this cancels the request; an older client may come back for the answer.
 //! - **Back pressure.** A stream is pulled when its body is polled, and not before. Unsent bytes are counted in the
 //!   endpoint ([`EndpointLimits`]). A JSON answer is counted until it is sent or dropped, and given in pieces of at most 64 KiB;
-//!   beyond [`MountOptions::output_total`] requests get 503.
+//!   beyond [`HttpServerOptions::output_total`] requests get 503.
 //! - **No polling.** An event wakes the body that waits for it.
 //! - **The head first.** `Host`, `Origin`, path, method and authorization are checked before the body is read.
 //! - **The time** needs no task: the timer is set by the futures and bodies of the mount, and wakes one body that waits.
@@ -73,12 +73,13 @@ pub use handle::Handle;
 pub use mcp_sansio;
 pub use mcp_sansio_host::layers;
 pub use mcp_sansio_host::{
-    Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel, channel_of,
+    HttpServerOptions, Job, LateReceiver, LateSendError, LateSender, LogMessage, NewWork, Work, WorkFuture, channel,
+    channel_of,
 };
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal, SessionSeal};
 pub use mount::{Mcp, ResponseFuture};
-pub use options::{MountOptions, Sleep, Timer};
+pub use options::MountOptions;
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

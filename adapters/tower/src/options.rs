@@ -5,44 +5,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use http::request::Parts;
-use mcp_sansio::server::{MessageLimits, Millis, Seal};
-use mcp_sansio_host::LateReceiver;
-use mcp_sansio_http::endpoint::MessageAccess;
-use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
+use mcp_sansio::server::Millis;
+use mcp_sansio_host::{HttpServerOptions, LateReceiver};
+use mcp_sansio_http::endpoint::{Access, App, Endpoint, MessageAccess, RequestHead};
 
-/// A future of [`Timer::sleep`].
-pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// The timer of a runtime. Every function from a [`Duration`] to a future is one:
-///
-/// | runtime | timer |
-/// |---|---|
-/// | tokio | `tokio::time::sleep` |
-/// | smol, async-io | `async_io::Timer::after` |
-///
-/// ```
-/// use mcp_sansio_tower::MountOptions;
-/// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after);
-/// ```
-pub trait Timer: Send + Sync + 'static {
-    /// Makes a future that is ready after `time`. It is called, and the future is polled, only while a future or a body of
-    /// the mount is polled; so the runtime is there.
-    fn sleep(&self, time: Duration) -> Sleep;
-}
-
-impl<F, T> Timer for F
-where
-    F: Fn(Duration) -> T + Send + Sync + 'static,
-    T: Future + Send + 'static,
-{
-    fn sleep(&self, time: Duration) -> Sleep {
-        let sleep = self(time);
-        Box::pin(async move {
-            sleep.await;
-        })
-    }
-}
-
+/// A sleep of the runtime.
+pub(crate) type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Timer = Box<dyn Fn(Duration) -> Sleep + Send + Sync>;
 pub(crate) type Clock = Box<dyn Fn() -> Millis + Send + Sync>;
 pub(crate) type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
 pub(crate) type Authorize = Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>;
@@ -55,22 +24,14 @@ pub(crate) type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut Endpoint<'static>,
 /// rebinding](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning)).
 ///
 /// ```
-/// use mcp_sansio_tower::{EndpointConfig, MountOptions};
+/// use mcp_sansio_tower::{EndpointConfig, HttpServerOptions, MountOptions};
 /// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after)
-///     .config(EndpointConfig::DEFAULT.hosts(&["notes.example.org"]))
-///     .input_total(64 << 20);
+///     .options(HttpServerOptions::new().config(EndpointConfig::DEFAULT.hosts(&["notes.example.org"])));
 /// ```
 #[must_use]
 pub struct MountOptions<S: 'static> {
-    pub(crate) timer: Box<dyn Timer>,
-    pub(crate) config: EndpointConfig<'static>,
-    pub(crate) limits: MessageLimits,
-    pub(crate) endpoint_limits: EndpointLimits,
-    pub(crate) input_total: usize,
-    pub(crate) output_total: usize,
-    pub(crate) body_time: Duration,
-    pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
-    pub(crate) session_seal: Option<mcp_sansio_http::endpoint::SessionSeal<'static>>,
+    pub(crate) timer: Timer,
+    pub(crate) options: HttpServerOptions,
     pub(crate) fleet: Option<&'static mut dyn mcp_sansio_http::endpoint::Fleet>,
     pub(crate) clock: Option<Clock>,
     pub(crate) random: Random,
@@ -82,18 +43,25 @@ pub struct MountOptions<S: 'static> {
 }
 
 impl<S> MountOptions<S> {
-    /// Returns the defaults, with the timer of a runtime.
-    pub fn new(timer: impl Timer) -> Self {
+    /// Returns the defaults, with the timer of a runtime: a function from a [`Duration`] to a future that is ready after it. It is
+    /// called, and the future is polled, only while a future or a body of the mount is polled; so the runtime is there.
+    ///
+    /// | runtime | timer |
+    /// |---|---|
+    /// | tokio | `tokio::time::sleep` |
+    /// | smol, async-io | `async_io::Timer::after` |
+    ///
+    /// ```
+    /// use mcp_sansio_tower::MountOptions;
+    /// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after);
+    /// ```
+    pub fn new<T: Future + Send + 'static>(timer: impl Fn(Duration) -> T + Send + Sync + 'static) -> Self {
         MountOptions {
-            timer: Box::new(timer),
-            config: EndpointConfig::DEFAULT,
-            limits: MessageLimits::default(),
-            endpoint_limits: EndpointLimits::default(),
-            input_total: 256 << 20,
-            output_total: 256 << 20,
-            body_time: Duration::from_secs(60),
-            seal: None,
-            session_seal: None,
+            timer: Box::new(move |time| {
+                let sleep = timer(time);
+                Box::pin(async move { drop(sleep.await) })
+            }),
+            options: HttpServerOptions::new(),
             fleet: None,
             clock: None,
             // Never continues with a guessable session id.
@@ -139,29 +107,16 @@ impl<S> MountOptions<S> {
         /// # let _ = mcp;
         /// ```
         late(late: LateReceiver<S>) => late = Some(late);
-        /// Sets paths, hosts and times. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
-        config(config: EndpointConfig<'static>) => config = config;
-        /// Sets limits of messages, of requests to the client and of subscriptions. The body of a request may have
-        /// [`MessageLimits::message`] bytes, by default 16 MiB; a longer one gets 413.
-        limits(limits: MessageLimits) => limits = limits;
-        /// Sets limits of sessions and streams.
-        endpoint_limits(limits: EndpointLimits) => endpoint_limits = limits;
-        /// Sets how many bytes the bodies of all requests may take together while they are read. Default: 256 MiB. A request that
-        /// does not fit gets 503.
-        input_total(bytes: usize) => input_total = bytes;
-        /// Sets how many bytes the unsent JSON answers may take together. Default: 256 MiB. Beyond the limit each request gets 503
-        /// before its handler runs, until answers are sent or their bodies are dropped: the server around the mount must close
-        /// connections whose clients read too slowly. Event streams have limits of their own, [`EndpointLimits::log`] and
-        /// [`EndpointLimits::stream`].
-        output_total(bytes: usize) => output_total = bytes;
-        /// Sets the time for the body of a request. Default: a minute. A slower one gets 408.
-        body_time(time: Duration) => body_time = time;
-        /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal` of `mcp-sansio-http`
-        /// with its feature `seal`, or an implementation of your own.
-        seal(seal: &'static (dyn Seal + Sync)) => seal = Some(seal);
-        /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same
-        /// [clock](MountOptions::clock).
-        session_seal(seal: mcp_sansio_http::endpoint::SessionSeal<'static>) => session_seal = Some(seal);
+        /// Sets limits and security. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
+        ///
+        /// Bodies of requests that do not fit into [`input_total`](HttpServerOptions::input_total) get 503, and slow ones get 408 after
+        /// `body_time` of the [`wire_limits`](HttpServerOptions::wire_limits), by default a minute. Beyond
+        /// [`output_total`](HttpServerOptions::output_total) of unsent JSON answers each request gets 503 before its handler runs,
+        /// until answers are sent or their bodies are dropped: the server around the mount must close connections whose clients read
+        /// too slowly. Event streams have limits of their own, in [`EndpointLimits`](crate::EndpointLimits). Connections, heads and
+        /// descriptors are those of the server around the mount: their options have no effect here. Session ids of several
+        /// processes need the same [clock](MountOptions::clock).
+        options(options: HttpServerOptions) => options = options;
         /// Makes the mount one of several processes that serve the same clients: the `link()` of `mcp_sansio_fleet::RedisFleet`, which
         /// needs [`late`](MountOptions::late) too. See [`Endpoint::fleet`](mcp_sansio_http::endpoint::Endpoint::fleet).
         fleet(fleet: &'static mut dyn mcp_sansio_http::endpoint::Fleet) => fleet = Some(fleet);
@@ -197,4 +152,4 @@ impl<S> MountOptions<S> {
     }
 }
 
-mcp_sansio::debug_fields!(impl<S> for MountOptions<S> { config, input_total, output_total });
+mcp_sansio::debug_fields!(impl<S> for MountOptions<S> { options });

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Buf;
 use http::request::Parts;
@@ -68,11 +69,11 @@ impl<S> Received<'_, S> {
     /// Adds the bytes of a frame.
     fn take(&mut self, mut data: impl Buf) -> Result<(), StatusCode> {
         let more = data.remaining();
-        if self.bytes.len().saturating_add(more) > self.shared.body_limit {
+        if self.bytes.len().saturating_add(more) > self.shared.options.limits.message {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
         let before = self.shared.reading.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) > self.shared.input_total {
+        if before.saturating_add(more) > self.shared.options.input_total {
             self.shared.reading.fetch_sub(more, Ordering::Relaxed);
             return Err(StatusCode::SERVICE_UNAVAILABLE);
         }
@@ -99,17 +100,18 @@ impl<S> Drop for Received<'_, S> {
 /// breaks off.
 pub(crate) async fn read<S, B: Body>(shared: &Shared<S>, body: B) -> Result<Received<'_, S>, StatusCode> {
     let mut received = Received { shared, bytes: Vec::new() };
-    if body.size_hint().lower() > shared.body_limit as u64 {
+    if body.size_hint().lower() > shared.options.limits.message as u64 {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let mut body = pin!(body);
+    let body_time = Duration::from_millis(shared.options.wire_limits.body_time);
     let mut late = None;
     loop {
         let frame = poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
             }
-            let late = late.get_or_insert_with(|| shared.timer.sleep(shared.body_time));
+            let late = late.get_or_insert_with(|| (shared.timer)(body_time));
             late.as_mut().poll(cx).map(|()| Err(StatusCode::REQUEST_TIMEOUT))
         });
         match frame.await? {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::request::Parts;
-use mcp_sansio::server::{Millis, Server};
+use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-use mcp_sansio_host::LateReceiver;
+use mcp_sansio_host::{HttpServerOptions, LateReceiver};
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, StreamStatus};
 use mcp_sansio_http::host::BodyBuffer;
 
@@ -35,7 +35,7 @@ pub(crate) struct Shared<S: 'static> {
     called: AtomicBool,
     waker: Waker,
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) timer: Box<dyn Timer>,
+    pub(crate) timer: Timer,
     clock: Option<Clock>,
     epoch: Millis,
     started: Instant,
@@ -43,13 +43,9 @@ pub(crate) struct Shared<S: 'static> {
     authorize: Option<Authorize>,
     principal: Option<Principal>,
     pub(crate) permit: Option<Permit>,
-    /// The bytes that the body of one request may have, and those of all.
-    pub(crate) body_limit: usize,
-    pub(crate) input_total: usize,
-    pub(crate) body_time: Duration,
+    pub(crate) options: HttpServerOptions,
     /// The bytes of bodies that were read and not handled.
     pub(crate) reading: AtomicUsize,
-    pub(crate) output_total: usize,
     /// The bytes of answers that were made and not sent; those of event streams are counted in the endpoint.
     pub(crate) unsent: Arc<AtomicUsize>,
 }
@@ -106,16 +102,7 @@ impl<S: Send> Wake for LateBell<S> {
 
 impl<S> Shared<S> {
     pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>, waker: Waker) -> Self {
-        let engine = Server::growing(options.limits);
-        let engine = match options.seal {
-            Some(seal) => engine.seal(seal),
-            None => engine,
-        };
-        let endpoint = Endpoint::growing(options.config, engine, options.endpoint_limits);
-        let endpoint = match options.session_seal {
-            Some(seal) => endpoint.seal_sessions(seal),
-            None => endpoint,
-        };
+        let endpoint = options.options.endpoint();
         let endpoint = match options.fleet {
             Some(fleet) => endpoint.fleet(fleet),
             None => endpoint,
@@ -147,18 +134,15 @@ impl<S> Shared<S> {
             authorize: options.authorize,
             principal: options.principal,
             permit: options.permit,
-            body_limit: options.limits.message,
-            input_total: options.input_total,
-            body_time: options.body_time,
+            options: options.options,
             reading: AtomicUsize::new(0),
-            output_total: options.output_total,
             unsent: Arc::default(),
         }
     }
 
     /// Returns whether the unsent answers take more than their total.
     pub(crate) fn is_full(&self) -> bool {
-        self.unsent.load(Ordering::Relaxed) > self.output_total
+        self.unsent.load(Ordering::Relaxed) > self.options.output_total
     }
 
     pub(crate) fn now(&self) -> Millis {
@@ -351,7 +335,7 @@ impl<S> Inner<S> {
             (Some(due), _) if set.is_some_and(|set| set <= due) => {}
             (Some(due), true) => {
                 shared.keeper.begin();
-                let mut sleep = shared.timer.sleep(Duration::from_millis(due.saturating_sub(now).min(DAY)));
+                let mut sleep = (shared.timer)(Duration::from_millis(due.saturating_sub(now).min(DAY)));
                 let waker = Waker::from(Arc::clone(&shared.keeper));
                 if sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                     waker.wake();

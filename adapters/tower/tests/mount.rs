@@ -18,7 +18,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Progress, ServerChange};
 use mcp_sansio::service::Call;
-use mcp_sansio_tower::{Access, Body, EndpointConfig, EndpointLimits, Handle, LateSendError, Mcp};
+use mcp_sansio_tower::{Access, Body, EndpointConfig, EndpointLimits, Handle, HttpServerOptions, LateSendError, Mcp};
 use serde_json::json;
 
 #[test]
@@ -60,7 +60,7 @@ fn all_revisions_and_transports() {
 fn metadata_is_served_at_its_own_path() {
     const METADATA: &str = r#"{"resource":"https://localhost/mcp"}"#;
     let config = EndpointConfig::DEFAULT.resource_metadata(Raw::constant(METADATA));
-    let web = Web::with(|options| options.config(config));
+    let web = Web::over(HttpServerOptions::new().config(config));
     for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
         assert_eq!(all(web.send(get(path)).into_body()), METADATA);
     }
@@ -69,7 +69,7 @@ fn metadata_is_served_at_its_own_path() {
 #[test]
 fn a_nested_mount_knows_its_whole_paths() {
     let config = EndpointConfig::DEFAULT.path("/api/mcp").old_path("/api/sse").post_path("/api/messages");
-    let mut web = Web::with(|options| options.config(config));
+    let mut web = Web::over(HttpServerOptions::new().config(config));
     assert_eq!(web.send(post("/mcp", &initialize("2025-11-25"))).status(), StatusCode::NOT_FOUND);
     for prefix in ["/api", "/api/"] {
         web.mcp = web.mcp.nested(prefix);
@@ -211,7 +211,7 @@ fn an_older_client_comes_back_for_its_answer() {
 fn a_stream_is_pulled_only_when_it_is_polled() {
     let limits = EndpointLimits { stream: 10_000, ..EndpointLimits::default() };
     let config = EndpointConfig::DEFAULT.turn(2048);
-    let web = Web::with(|options| options.endpoint_limits(limits).config(config));
+    let web = Web::over(HttpServerOptions::new().endpoint_limits(limits).config(config));
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = web.seen.lock().unwrap().tokens[0];
     for n in 1..=100 {
@@ -243,7 +243,7 @@ fn a_stream_is_pulled_only_when_it_is_polled() {
 fn a_large_answer_comes_in_pieces() {
     let limits = EndpointLimits { stream: 100_000, ..EndpointLimits::default() };
     let config = EndpointConfig::DEFAULT.streams(mcp_sansio_tower::StreamPolicy::Preferred);
-    let web = Web::with(|options| options.endpoint_limits(limits).config(config));
+    let web = Web::over(HttpServerOptions::new().endpoint_limits(limits).config(config));
     let mut request = modern("tools/call", json!({"name": "large"}));
     request.headers_mut().insert("Accept", "text/event-stream, application/json;q=0.1".parse().unwrap());
     let text = all(web.send(request).into_body());
@@ -254,7 +254,7 @@ fn a_large_answer_comes_in_pieces() {
 #[test]
 fn a_stream_without_room_waits_for_the_others() {
     let limits = EndpointLimits { log: 8_000, stream: 8_000, ..EndpointLimits::default() };
-    let web = Web::with(|options| options.endpoint_limits(limits));
+    let web = Web::over(HttpServerOptions::new().endpoint_limits(limits));
     let mut new = web.modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).into_body();
     let count = Arc::<Count>::default();
     while poll(&mut new, &count).is_ready() {}
@@ -328,7 +328,8 @@ impl http_body::Body for Unread {
 fn bodies_have_limits() {
     static HALF: [u8; 60] = [b' '; 60];
     let limits = MessageLimits { message: 100, ..MessageLimits::default() };
-    let web = Web::with(|options| options.limits(limits).input_total(150).body_time(Duration::from_secs(5)));
+    let wire = mcp_sansio_http::http1::ConnectionLimits::DEFAULT.body_time(5_000);
+    let web = Web::over(HttpServerOptions::new().limits(limits).input_total(150).wire_limits(wire));
     let ask = |body| web.call(builder("POST", "/mcp").body(body).unwrap());
     let status = |body| block_on(ask(body)).unwrap().status();
     // By the length that it says, and by what comes.
@@ -357,7 +358,7 @@ fn bodies_have_limits() {
 #[test]
 fn unsent_answers_have_a_total() {
     const TEXT: usize = 100_000;
-    let web = Web::with(|options| options.output_total(2 * TEXT));
+    let web = Web::over(HttpServerOptions::new().output_total(2 * TEXT));
     let ask = || web.modern("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(TEXT)}}));
     // Two answers are more than the total, but the second one began below it.
     let mut unread: Vec<_> = (0..2).map(|_| ask().into_body()).collect();

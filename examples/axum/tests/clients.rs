@@ -19,7 +19,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::service::{Call, Service, Tool};
 use mcp_sansio_blocking::client::{Client, Http, Ignore};
-use mcp_sansio_tower::{EndpointConfig, Mcp, MountOptions};
+use mcp_sansio_tower::{EndpointConfig, HttpServerOptions, Mcp, MountOptions};
 use running::{Running, raw};
 
 const PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
@@ -163,7 +163,8 @@ static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", |_: &mut (), cal
 fn nested_mounts_are_found() {
     let mount = |config: EndpointConfig<'static>| {
         let service = Service::new("nested", "1.0").tools(&TOOLS);
-        Mcp::new(service, (), MountOptions::new(tokio::time::sleep).config(config))
+        let options = HttpServerOptions::new().config(config);
+        Mcp::new(service, (), MountOptions::new(tokio::time::sleep).options(options))
     };
     let below = |config: EndpointConfig<'static>| {
         config.resource_metadata(Raw::constant(r#"{"resource":"http://localhost/api/mcp"}"#))

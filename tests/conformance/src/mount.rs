@@ -16,7 +16,7 @@ use axum::Router;
 use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
 use mcp_sansio_host::{HttpServerOptions, HttpSetup};
 use mcp_sansio_http::endpoint::{App, MessageAccess};
-use mcp_sansio_tower::{Mcp, MountOptions, Timer};
+use mcp_sansio_tower::{Mcp, MountOptions};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use smol::future::FutureExt as _;
@@ -24,9 +24,12 @@ use tower_service::Service as _;
 
 use super::{SEAL, config, fixture, scopes};
 
-fn mcp(port: u16, timer: impl Timer) -> io::Result<Mcp<Fixture>> {
+fn mcp<T: Future + Send + 'static>(
+    port: u16,
+    timer: impl Fn(Duration) -> T + Send + Sync + 'static,
+) -> io::Result<Mcp<Fixture>> {
     let (config, metadata_url) = config(port)?;
-    let options = MountOptions::new(timer).config(config).seal(&*SEAL).tick(go_on);
+    let options = MountOptions::new(timer).options(HttpServerOptions::new().config(config).seal(&*SEAL)).tick(go_on);
     let options = options.authorize(|_, head| scopes::authorize(head));
     let options = options.permit(move |message| scopes::permit(message, &metadata_url));
     Ok(Mcp::new(SERVICE, fixture(0), options))
@@ -62,7 +65,7 @@ pub(crate) fn mio(port: u16) -> io::Result<()> {
     let mut setup = HttpSetup::new();
     let (config, metadata_url) = config(port)?;
     setup.options = HttpServerOptions::new().config(config).seal(&*SEAL);
-    setup.set_tick(go_on);
+    setup.tick = Some(Box::new(go_on));
     let (mut signals, stopper) = (Signals::new([SIGTERM])?, setup.stopper.clone());
     thread::spawn(move || signals.forever().next().map(|_| stopper.stop()));
     let permit = |message: &MessageAccess<'_>| scopes::permit(message, &metadata_url);

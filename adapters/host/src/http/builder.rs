@@ -121,7 +121,7 @@ macro_rules! http_server {
 
             /// Calls `look` each `period` while an event stream is open; it can [`publish`](Endpoint::publish) changes.
             pub fn watch(mut self, period: ::std::time::Duration, look: fn(&mut S, &mut $crate::HttpEndpoint)) -> Self {
-                self.setup.set_watch(period, look);
+                self.setup.watch = Some((period, look));
                 self
             }
 
@@ -139,7 +139,7 @@ macro_rules! http_server {
                 + Send
                 + 'static,
             ) -> Self {
-                self.setup.set_tick(tick);
+                self.setup.tick = Some(Box::new(tick));
                 self
             }
 
@@ -169,7 +169,7 @@ macro_rules! http_server {
             /// answers, and further requests on them get 503. Requests that are left then get an error, and 5 seconds more to be
             /// sent. A server that has nothing left to send ends at once.
             pub fn grace(mut self, grace: ::std::time::Duration) -> Self {
-                self.setup.set_grace(grace);
+                self.setup.grace = grace;
                 self
             }
 

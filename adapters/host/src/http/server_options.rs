@@ -42,12 +42,11 @@ pub struct HttpServerOptions {
 impl HttpServerOptions {
     /// Returns the defaults.
     pub fn new() -> Self {
-        let limits = MessageLimits::default();
         HttpServerOptions {
             config: EndpointConfig::DEFAULT,
-            limits,
+            limits: MessageLimits::default(),
             endpoint_limits: EndpointLimits::default(),
-            wire_limits: http1::ConnectionLimits::default().body(limits.message),
+            wire_limits: http1::ConnectionLimits::DEFAULT,
             connections: 10_000,
             input_total: 256 << 20,
             output_total: 256 << 20,
@@ -57,17 +56,12 @@ impl HttpServerOptions {
         }
     }
 
-    /// Sets paths, hosts and times.
-    pub fn config(self, config: EndpointConfig<'static>) -> Self {
-        HttpServerOptions { config, ..self }
-    }
-
-    /// Sets limits of messages, of requests to the client and of subscriptions.
-    pub fn limits(self, limits: MessageLimits) -> Self {
-        HttpServerOptions { limits, wire_limits: self.wire_limits.body(limits.message), ..self }
-    }
-
     mcp_sansio::setters! {
+        /// Sets paths, hosts and times.
+        config(config: EndpointConfig<'static>) => config = config;
+        /// Sets limits of messages, of requests to the client and of subscriptions. The body of a request may have
+        /// [`MessageLimits::message`] bytes, by default 16 MiB; a longer one gets 413.
+        limits(limits: MessageLimits) => limits = limits;
         /// Sets limits of sessions and streams.
         endpoint_limits(limits: EndpointLimits) => endpoint_limits = limits;
         /// Sets limits of connections: the size of heads, times without a byte.
@@ -111,7 +105,7 @@ impl HttpServerOptions {
     #[must_use]
     pub(crate) const fn host_limits(&self) -> HostLimits {
         HostLimits {
-            wire: self.wire_limits,
+            wire: self.wire_limits.body(self.limits.message),
             message: self.limits.message,
             connections: self.connections,
             input_total: self.input_total,
@@ -184,7 +178,7 @@ mod tests {
     #[test]
     fn the_body_of_a_request_is_as_large_as_a_message() {
         let options = HttpServerOptions::new().limits(MessageLimits { message: 1234, ..MessageLimits::default() });
-        assert_eq!(options.wire_limits, http1::ConnectionLimits::default().body(1234));
+        assert_eq!(options.host_limits().wire, http1::ConnectionLimits::DEFAULT.body(1234));
         assert_eq!(HttpServerOptions::new().connections(0).connections, 1);
     }
 }

@@ -17,12 +17,8 @@ pub type HttpEndpoint = Endpoint<'static>;
 /// The function that is called after each turn of a server.
 type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send>;
 
-/// A function that looks for changes, its period, and the time of the next call; `None` while no stream is open.
-struct Watch<S> {
-    period: Duration,
-    look: fn(&mut S, &mut HttpEndpoint),
-    at: Option<Millis>,
-}
+/// A function that looks for changes.
+type Look<S> = fn(&mut S, &mut HttpEndpoint);
 
 /// An HTTP server while it serves, without its sockets and events. A driver has a loop:
 ///
@@ -36,6 +32,9 @@ pub struct HttpServing<S: 'static, T> {
     /// The descriptors that connections leave free.
     pub spare: SpareDescriptors,
     setup: HttpSetup<S>,
+    shutdown: HttpShutdown,
+    /// The time to look for changes; `None` while no stream is open.
+    look_at: Option<Millis>,
     /// It serves one stream, and no connection will come.
     is_single: bool,
     /// The time to accept connections again, after an error.
@@ -55,9 +54,12 @@ pub struct HttpSetup<S: 'static> {
     pub fleet: Option<&'static mut dyn Fleet>,
     /// Ends the server.
     pub stopper: Stopper,
-    shutdown: HttpShutdown,
-    watch: Option<Watch<S>>,
-    tick: Option<Tick<S>>,
+    /// The longest time of requests in flight when the server is stopped. Default: 5 seconds.
+    pub grace: Duration,
+    /// A function that is called each period while an event stream is open.
+    pub watch: Option<(Duration, Look<S>)>,
+    /// A function that is called after each turn, and at the time that the last call returned.
+    pub tick: Option<Tick<S>>,
 }
 
 /// Some 50 days: long enough, and far from the end of the numbers.
@@ -74,28 +76,10 @@ impl<S> HttpSetup<S> {
             late: None,
             fleet: None,
             stopper: Stopper::new(),
-            shutdown: HttpShutdown::new(),
+            grace: Duration::from_secs(5),
             watch: None,
             tick: None,
         }
-    }
-
-    /// Sets a function that is called each `period` while an event stream is open.
-    pub fn set_watch(&mut self, period: Duration, look: fn(&mut S, &mut HttpEndpoint)) {
-        self.watch = Some(Watch { period, look, at: None });
-    }
-
-    /// Sets a function that is called after each turn, and at the time that the last call returned.
-    pub fn set_tick(
-        &mut self,
-        tick: impl FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send + 'static,
-    ) {
-        self.tick = Some(Box::new(tick));
-    }
-
-    /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds.
-    pub const fn set_grace(&mut self, grace: Duration) {
-        self.shutdown = self.shutdown.grace(grace);
     }
 
     /// Begins to serve. `random` fills ids of sessions with secure random bytes. The only client of a server that `is_single`
@@ -125,7 +109,9 @@ impl<S> HttpSetup<S> {
         HttpServing {
             host,
             spare: SpareDescriptors::of(self.options.spare_descriptors),
+            shutdown: HttpShutdown::new(self.grace),
             setup: self,
+            look_at: None,
             is_single,
             accept_at: None,
             epoch,
@@ -164,7 +150,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
     #[must_use]
     pub fn accepts(&self) -> bool {
         let rests = self.accept_at.is_some_and(|at| self.now < at);
-        self.host.has_room() && self.setup.shutdown.is_serving() && !rests
+        self.host.has_room() && self.shutdown.is_serving() && !rests
     }
 
     /// Notes that no connection could be accepted. Returns whether another one can be at once.
@@ -217,14 +203,14 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
 
     /// Looks for changes, if it is time.
     fn look(&mut self, app: &mut App<'_, S>) {
-        let Some(watch) = &mut self.setup.watch else { return };
+        let Some((period, look)) = self.setup.watch else { return };
         let endpoint = self.host.endpoint();
-        if watch.at.take_if(|at| *at <= self.now).is_some() {
-            (watch.look)(app.state, endpoint);
+        if self.look_at.take_if(|at| *at <= self.now).is_some() {
+            look(app.state, endpoint);
         }
-        let period = watch.period.as_millis().try_into().unwrap_or(Millis::MAX);
+        let period = period.as_millis().try_into().unwrap_or(Millis::MAX);
         let (_, _, streams) = endpoint.load();
-        watch.at = (streams > 0).then(|| watch.at.unwrap_or(self.now.saturating_add(period)));
+        self.look_at = (streams > 0).then(|| self.look_at.unwrap_or(self.now.saturating_add(period)));
     }
 
     /// Takes the steps to the end of the server. Returns whether it has ended. A stop wakes the task of `waker`; then the `listener`
@@ -239,7 +225,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
             return false;
         }
         loop {
-            match self.setup.shutdown.step(stops, self.host.is_drained(), Instant::now()) {
+            match self.shutdown.step(stops, self.host.is_drained(), Instant::now()) {
                 None => return false,
                 Some(ShutdownStep::Drain) => {
                     *listener = None;
@@ -255,13 +241,12 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
     /// has returned. The time that its handlers took is not looked at: a deadline may come later by it.
     #[must_use]
     pub fn next(&self, wake: Option<Millis>) -> Option<Millis> {
-        let end = self.setup.shutdown.deadline().map(|at| {
+        let end = self.shutdown.deadline().map(|at| {
             // A millisecond more: it must be over then.
             self.now + at.saturating_duration_since(Instant::now()).as_millis() as Millis + 1
         });
-        let watch = self.setup.watch.as_ref().and_then(|watch| watch.at);
         let accept = self.accept_at.filter(|at| *at > self.now);
-        let own = wake.into_iter().chain(watch).chain(end).chain(accept);
+        let own = wake.into_iter().chain(self.look_at).chain(end).chain(accept);
         own.chain(self.host.next_deadline(self.now)).min()
     }
 }

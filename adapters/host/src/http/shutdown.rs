@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-/// The default time for requests in flight when an HTTP server is stopped.
-const GRACE: Duration = Duration::from_secs(5);
 /// The time to send what is left after that.
 const SENDING: Duration = Duration::from_secs(5);
 
@@ -41,16 +39,10 @@ pub(crate) enum ShutdownStep {
 }
 
 impl HttpShutdown {
-    /// Returns one that gives requests in flight 5 seconds.
+    /// Returns one that gives requests in flight this time.
     #[must_use]
-    pub(crate) const fn new() -> Self {
-        HttpShutdown { grace: GRACE, phase: Phase::Serving }
-    }
-
-    /// Sets the time for requests in flight.
-    #[must_use]
-    pub(crate) const fn grace(self, grace: Duration) -> Self {
-        HttpShutdown { grace, ..self }
+    pub(crate) const fn new(grace: Duration) -> Self {
+        HttpShutdown { grace, phase: Phase::Serving }
     }
 
     /// Returns whether the server takes connections.
@@ -97,12 +89,14 @@ impl HttpShutdown {
 mod tests {
     use super::*;
 
+    const GRACE: Duration = Duration::from_secs(5);
+
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn each_step_once_and_in_order() {
         let now = Instant::now();
-        let mut end = HttpShutdown::new().grace(SECOND);
+        let mut end = HttpShutdown::new(SECOND);
         assert_eq!((end.step(0, true, now), end.is_serving(), end.deadline()), (None, true, None));
         assert_eq!(end.step(1, true, now), Some(ShutdownStep::Drain));
         assert_eq!((end.is_serving(), end.deadline()), (false, Some(now + SECOND)));
@@ -116,7 +110,7 @@ mod tests {
     fn all_answered_or_nothing_read_or_a_second_stop() {
         let now = Instant::now();
         let draining = |grace| {
-            let mut end = HttpShutdown::new().grace(grace);
+            let mut end = HttpShutdown::new(grace);
             assert_eq!(end.step(1, false, now), Some(ShutdownStep::Drain));
             end
         };
@@ -132,7 +126,7 @@ mod tests {
     #[test]
     fn the_end_waits_for_its_time_and_not_longer() {
         let now = Instant::now();
-        let mut end = HttpShutdown::new();
+        let mut end = HttpShutdown::new(GRACE);
         let moment = Duration::from_nanos(1);
         assert_eq!(end.step(1, false, now), Some(ShutdownStep::Drain));
         assert_eq!(end.deadline(), Some(now + GRACE));
@@ -146,7 +140,7 @@ mod tests {
         assert_eq!((end.deadline(), end.is_serving()), (None, false));
         assert_eq!(end.step(1, false, now), Some(ShutdownStep::End));
         // Two stops at once.
-        let mut end = HttpShutdown::new();
+        let mut end = HttpShutdown::new(GRACE);
         assert_eq!(end.step(2, false, now), Some(ShutdownStep::Drain));
         assert_eq!(end.step(2, false, now), Some(ShutdownStep::ShutDown));
         assert_eq!((end.deadline(), end.step(2, false, now)), (Some(now), Some(ShutdownStep::End)));

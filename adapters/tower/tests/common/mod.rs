@@ -17,7 +17,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{RequestToken, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, Service, Tool};
-use mcp_sansio_tower::{Body, LateSender, Mcp, MountOptions, ResponseFuture, channel};
+use mcp_sansio_tower::{Body, HttpServerOptions, LateSender, Mcp, MountOptions, ResponseFuture, channel};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
@@ -152,6 +152,10 @@ pub fn options(time: &Arc<Time>) -> MountOptions<State> {
 impl Web {
     pub fn new() -> Self {
         Web::with(|options| options)
+    }
+
+    pub fn over(http: HttpServerOptions) -> Self {
+        Web::with(|options| options.options(http))
     }
 
     pub fn with(set: impl FnOnce(MountOptions<State>) -> MountOptions<State>) -> Self {

@@ -55,8 +55,7 @@ fn a_wait_lasts_until_the_first_time_at_which_something_is_due() {
         let now = serving.now;
         assert_eq!(serving.next(None), None);
         assert_eq!(serving.next(Some(now + 1234)), Some(now + 1234));
-        let look = |(): &mut (), _: &mut HttpEndpoint| {};
-        serving.setup.watch = Some(Watch { period: Duration::ZERO, look, at: Some(now + 300) });
+        serving.look_at = Some(now + 300);
         assert_eq!((serving.next(None), serving.next(Some(now + 299))), (Some(now + 300), Some(now + 299)));
         serving.accept_at = Some(now + 200);
         assert_eq!((serving.next(None), serving.accepts()), (Some(now + 200), false));
@@ -73,10 +72,10 @@ fn a_wait_lasts_until_the_first_time_at_which_something_is_due() {
 #[test]
 fn a_wait_lasts_until_the_end_of_the_grace() {
     let mut setup = HttpSetup::new();
-    setup.set_grace(Duration::from_secs(20));
+    setup.grace = Duration::from_secs(20);
     with(setup, |serving, _| {
-        assert_eq!(serving.setup.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
-        let end = serving.setup.shutdown.deadline().unwrap();
+        assert_eq!(serving.shutdown.step(1, false, Instant::now()), Some(ShutdownStep::Drain));
+        let end = serving.shutdown.deadline().unwrap();
         let left = Duration::from_millis(serving.next(None).unwrap() - serving.now);
         assert!(Instant::now() + left > end && left <= Duration::from_millis(20_001), "{left:?}");
     });
@@ -116,24 +115,22 @@ fn a_watch_looks_each_period_while_a_stream_is_open() {
     static LOOKS: AtomicUsize = AtomicUsize::new(0);
     let looks = || LOOKS.load(Relaxed);
     let mut setup = HttpSetup::new();
-    setup.set_watch(Duration::from_millis(50), |(), _| {
-        LOOKS.fetch_add(1, Relaxed);
-    });
+    let look = |(): &mut (), _: &mut HttpEndpoint| _ = LOOKS.fetch_add(1, Relaxed);
+    setup.watch = Some((Duration::from_millis(50), look));
     with(setup, |serving, app| {
-        let next = |serving: &HttpServing<(), Canned>| serving.setup.watch.as_ref().and_then(|watch| watch.at);
         serving.look(app);
-        assert_eq!((next(serving), looks()), (None, 0));
+        assert_eq!((serving.look_at, looks()), (None, 0));
         serving.enter(STREAM, false, app);
         let now = serving.now;
         for (passed, at, seen) in [(0, 50, 0), (49, 50, 0), (50, 100, 1), (99, 100, 1), (110, 160, 2)] {
             serving.now = now + passed;
             serving.look(app);
-            assert_eq!((next(serving), looks()), (Some(now + at), seen), "after {passed} ms");
+            assert_eq!((serving.look_at, looks()), (Some(now + at), seen), "after {passed} ms");
         }
         serving.host.close(0, app, now);
         serving.host.endpoint().expire(app, now + 10_000_000);
         serving.look(app);
-        assert_eq!((next(serving), looks()), (None, 2));
+        assert_eq!((serving.look_at, looks()), (None, 2));
     });
 }
 
@@ -142,11 +139,11 @@ fn a_watch_looks_each_period_while_a_stream_is_open() {
 fn a_tick_comes_after_each_turn_with_the_time() {
     let mut setup = HttpSetup::new();
     let mut last = 0;
-    setup.set_tick(move |_, _, now| {
+    setup.tick = Some(Box::new(move |_, _, now| {
         assert!(now >= last);
         last = now;
         Some(now + 77)
-    });
+    }));
     with(setup, |serving, app| {
         // The last look at the clock was long ago.
         serving.now = 0;
