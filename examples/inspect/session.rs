@@ -142,7 +142,7 @@ impl<'m> Session<'m> {
         host: Host,
         around: Around,
     ) -> Result<Self, ClientError> {
-        let mut limits = Limits::new();
+        let mut limits = Limits::DEFAULT;
         if let Some(time) = options.timeout {
             // With a long timeout the server may be slow to start, for example because it is compiled first.
             limits = limits.timeout(time).probe_timeout(PROBE.max(time / 10));
@@ -209,7 +209,7 @@ impl<'m> Session<'m> {
     /// Requests all pages of a list, within [`PageLimits`] and [`LIST_TIMES`] times the limit of one request.
     pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<OwnedResult>, ClientError> {
         let mut pages: Vec<OwnedResult> = Vec::new();
-        let mut cursor = PageCursor::new(PageLimits::new().time(self.time * LIST_TIMES));
+        let mut cursor = PageCursor::new(PageLimits::DEFAULT.time(self.time * LIST_TIMES));
         while let Some(request) = cursor.ask(&list) {
             let page = self.request(&request?);
             if !cursor.took(&page) {

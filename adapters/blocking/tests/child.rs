@@ -63,7 +63,7 @@ fn scripted_with<H: mcp_sansio::client::ClientHandler>(
 ) -> Client<'static, Child<'static>, H> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]);
-    let options = ClientOptions::new().timeout(timeout).message(100_000);
+    let options = ClientOptions::DEFAULT.timeout(timeout).message(100_000);
     let options = ChildOptions::new().options(options).stderr(stderr);
     let options = options.close_time(QUICK).terminate_time(QUICK);
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), handler);
@@ -251,7 +251,7 @@ fn no_such_program() {
 
 #[test]
 fn a_program_that_is_no_server() {
-    let options = ChildOptions::new().options(ClientOptions::new().probe_timeout(QUICK).timeout(QUICK));
+    let options = ChildOptions::new().options(ClientOptions::DEFAULT.probe_timeout(QUICK).timeout(QUICK));
     let mut client = Client::new(Child::spawn_with(Command::new("true"), &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
     assert_eq!(error.lost(), Some(TransportError::Closed));
@@ -398,7 +398,7 @@ fn a_trace_shows_each_message_once() {
 fn a_program_that_says_nothing() {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "cat >/dev/null"]);
-    let options = ChildOptions::new().options(ClientOptions::new().probe_timeout(QUICK).timeout(QUICK));
+    let options = ChildOptions::new().options(ClientOptions::DEFAULT.probe_timeout(QUICK).timeout(QUICK));
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
     assert_eq!(error.lost(), Some(TransportError::TimedOut), "{error}");
@@ -731,7 +731,7 @@ type Expected = fn(&ClientError) -> bool;
 fn pages_have_limits() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
     let size = r#"{"tools":[],"page":1,"nextCursor":"c","resultType":"complete"}"#.len();
-    let limits = PageLimits::new();
+    let limits = PageLimits::DEFAULT;
     let cases: [(PageLimits, usize, Expected); 4] = [
         (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
         (limits.bytes(2 * size), 2, |error| matches!(error, ClientError::ListTooLarge)),

@@ -240,7 +240,7 @@ fn connected<H: ClientHandler>(http: Http<'static>, handler: H) -> Client<'stati
 
 impl Scripted {
     fn client(&self, timeout: Duration) -> Client<'static, Http<'static>, Ignore> {
-        self.client_with(HttpOptions::new().options(ClientOptions::new().timeout(timeout).message(100_000)), Ignore)
+        self.client_with(HttpOptions::new().options(ClientOptions::DEFAULT.timeout(timeout).message(100_000)), Ignore)
     }
 
     fn client_with<H: ClientHandler>(&self, options: HttpOptions, handler: H) -> Client<'static, Http<'static>, H> {
@@ -378,7 +378,7 @@ fn garbage_events() {
         let text = format!("data: {{nonsense\n\ndata: {stray}\n\ndata: {}\n\n", answer(request));
         send(socket, &stream(&text));
     });
-    let options = HttpOptions::new().options(ClientOptions::new().timeout(SOON).message(100_000));
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.timeout(SOON).message(100_000));
     let mut client = server.client_with(options, handler);
     client.request(&call()).unwrap();
     assert_eq!(*odd.borrow(), [ProtocolViolation::NoMessage, ProtocolViolation::UnknownResponse]);
@@ -464,7 +464,7 @@ fn looks_without_waiting() {
 fn rests_for_long() {
     let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
     let config = HttpClientConfig::DEFAULT.connect_time(250).write_time(250).idle_time(50);
-    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK * 2)).config(config);
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.timeout(QUICK * 2)).config(config);
     let told = Rc::new(RefCell::new(Vec::new()));
     let sink = told.clone();
     let mut client = server.client_with(options, move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
@@ -489,7 +489,7 @@ fn takes_long_to_give_credentials() {
         true => send(socket, &json(&answer(request))),
         false => send(socket, &empty("401 Unauthorized")),
     });
-    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK * 2));
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.timeout(QUICK * 2));
     let options = options.config(HttpClientConfig::DEFAULT.connect_time(250).write_time(250));
     let http = server.http(options).authorize(|_, headers| {
         thread::sleep(QUICK * 4);
@@ -681,7 +681,7 @@ fn a_probe_that_is_not_answered() {
         }
         false => assert!(legacy(request, socket)),
     });
-    let options = HttpOptions::new().options(ClientOptions::new().probe_timeout(QUICK));
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.probe_timeout(QUICK));
     let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
     assert_eq!(soon(|| client.connect().unwrap().revision()), Revision::V2025_11_25);
     client.turn(QUICK / 10).unwrap();
@@ -964,7 +964,7 @@ fn sessions_that_are_lost_again_and_again() {
 #[test]
 fn says_nothing() {
     let server = scripted(|_, _, socket| until_gone(socket));
-    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK).probe_timeout(QUICK));
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.timeout(QUICK).probe_timeout(QUICK));
     let options = options.config(HttpClientConfig::DEFAULT.connect_time(1_000));
     let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());

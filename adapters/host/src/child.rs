@@ -60,7 +60,7 @@ impl<L> ChildOptions<L> {
     pub const fn new() -> Self {
         let time = Duration::from_secs(2);
         let timeouts = ShutdownTimeouts { close: Duration::from_secs(5), terminate: time, kill: time };
-        ChildOptions { options: ClientOptions::new(), stderr: Stderr::Keep, timeouts }
+        ChildOptions { options: ClientOptions::DEFAULT, stderr: Stderr::Keep, timeouts }
     }
 
     /// Sets times and limits of the client.
@@ -140,14 +140,14 @@ pub enum StopSignal {
     Kill,
 }
 
-/// The reason why nothing more comes from a server's process.
+/// The reason why nothing more comes from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitReason {
     /// The process has ended.
     Process,
-    /// The process closed its stdout.
+    /// The process closed its stdout, or the server its end of a stream.
     Output,
-    /// The process closed its stdin.
+    /// The process closed its stdin, or the server takes nothing more from a stream.
     Input,
     /// The client closed the connection.
     Closed,

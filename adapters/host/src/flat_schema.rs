@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-use mcp_sansio::json::ParseError;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
-
-use crate::OwnedTool;
 
 /// The most bytes of a schema. A type that is used in many places is written in each of them.
 const MOST: usize = 256 * 1024;
@@ -26,8 +23,6 @@ pub enum FlatSchemaError {
     NoObject,
     /// The schema has more than 256 KiB, or more than 64 levels.
     TooLarge,
-    /// The schema is refused by [`OwnedTool::input`] or [`OwnedTool::output`].
-    Refused(ParseError),
 }
 
 impl fmt::Display for FlatSchemaError {
@@ -38,7 +33,6 @@ impl fmt::Display for FlatSchemaError {
             }
             FlatSchemaError::NoObject => f.write_str("the schema is not of type `object`: put the type into a struct"),
             FlatSchemaError::TooLarge => f.write_str("the schema has more than 256 KiB or 64 levels"),
-            FlatSchemaError::Refused(error) => write!(f, "the schema is refused: {error}"),
         }
     }
 }
@@ -96,41 +90,6 @@ pub fn input_schema<T: JsonSchema>() -> Result<String, FlatSchemaError> {
 /// As [`input_schema`].
 pub fn output_schema<T: JsonSchema>() -> Result<String, FlatSchemaError> {
     written::<T>(SchemaSettings::draft2020_12().for_serialize())
-}
-
-impl<S> OwnedTool<S> {
-    /// Sets `inputSchema` to that of a type, see [`input_schema`].
-    ///
-    /// ```
-    /// use mcp_sansio_host::OwnedTool;
-    ///
-    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-    /// struct Greet {
-    ///     name: String,
-    /// }
-    ///
-    /// let tool = OwnedTool::new("greet", "Greets", |_: &mut (), call| {
-    ///     let Greet { name } = call.args()?;
-    ///     call.text(format_args!("good morning, {name}"))
-    /// });
-    /// let tool = tool.unwrap().input_of::<Greet>()?;
-    /// # let _ = tool;
-    /// # Ok::<(), mcp_sansio_host::FlatSchemaError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`input_schema`] and [`OwnedTool::input`].
-    pub fn input_of<T: JsonSchema>(self) -> Result<Self, FlatSchemaError> {
-        self.input(input_schema::<T>()?).map_err(FlatSchemaError::Refused)
-    }
-
-    /// Sets `outputSchema` to that of a type, see [`output_schema`].
-    ///
-    /// # Errors
-    /// As [`output_schema`] and [`OwnedTool::output`].
-    pub fn output_of<T: JsonSchema>(self) -> Result<Self, FlatSchemaError> {
-        self.output(output_schema::<T>()?).map_err(FlatSchemaError::Refused)
-    }
 }
 
 fn written<T: JsonSchema>(settings: SchemaSettings) -> Result<String, FlatSchemaError> {
@@ -247,9 +206,9 @@ fn take_null(object: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OwnedTools;
     use crate::schema::{self, SchemaLimits};
     use crate::testing::Conversation;
+    use crate::{OwnedTool, OwnedTools};
     use mcp_sansio::json::Raw;
     use mcp_sansio::revision::Revision;
     use mcp_sansio::service::Service;
@@ -367,7 +326,8 @@ mod tests {
             call.json(&note)
         });
         let tools = OwnedTools::new();
-        tools.push(tool.unwrap().input_of::<Note>().unwrap().output_of::<Note>().unwrap());
+        let tool = tool.unwrap().input(input_schema::<Note>().unwrap()).unwrap();
+        tools.push(tool.output(output_schema::<Note>().unwrap()).unwrap());
         let service = Service::new("notes", "1.0").dynamic_tools(&tools);
         for revision in Revision::ALL {
             let mut notes = Conversation::new(&service, ());

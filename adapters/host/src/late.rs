@@ -637,7 +637,7 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         message: &LogMessage,
     ) {
         let (server, out) = self.parts();
-        let _ = server.log_data(service.about(), token, level, message.name(), message.data(), out);
+        let _ = server.log_data(service.about(), token, level, message.logger.as_deref(), message.data.raw(), out);
     }
 
     fn publish(&mut self, change: ServerChange<'_>, _: Option<&str>, _: bool) {
@@ -674,7 +674,7 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
         message: &LogMessage,
     ) {
         let app = App::new(service, state);
-        let _ = self.log_data(&app, token, level, message.name(), message.data());
+        let _ = self.log_data(&app, token, level, message.logger.as_deref(), message.data.raw());
     }
 
     fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool) {
@@ -796,7 +796,7 @@ mod tests {
             level: LoggingLevel,
             message: &LogMessage,
         ) {
-            let (name, data) = (message.name(), message.data());
+            let (name, data) = (message.logger.as_deref(), message.data.raw());
             self.said.push(format!("log {} {level:?} {name:?} {data}", token.is_some()));
         }
 

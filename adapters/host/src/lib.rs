@@ -13,7 +13,7 @@
 //!   pipes: the end of the connection and its reason, a second start, the steps that stop the process.
 //! - [`Ignore`]: a handler that ignores events; [`Backlog`]: lines that wait for a writer.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
-//! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
+//! - `input_schema`, `output_schema` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
 //! - [`ServerEntry`], [`plain_json`]: the servers in the files of hosts, such as `mcp.json`.

@@ -12,31 +12,22 @@ use mcp_sansio::sink::to_vec;
 ///
 /// let text: LogMessage = "the connection is lost".into();
 /// let facts = LogMessage::from(Raw::constant(r#"{"table":"notes","rows":3}"#)).logger("db");
-/// assert_eq!((text.data().as_str(), facts.data().as_str()), (r#""the connection is lost""#, r#"{"table":"notes","rows":3}"#));
+/// assert_eq!((text.data.as_str(), facts.data.as_str()), (r#""the connection is lost""#, r#"{"table":"notes","rows":3}"#));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub struct LogMessage {
-    logger: Option<String>,
-    data: OwnedRaw<32>,
+    /// `logger`: the name of the part of the program that logs.
+    pub logger: Option<String>,
+    /// `data`, as JSON.
+    pub data: OwnedRaw<32>,
 }
 
 impl LogMessage {
-    /// Sets `logger`: the name of the part of the program that logs.
+    /// Sets `logger`.
     pub fn logger(self, name: impl Into<String>) -> Self {
         LogMessage { logger: Some(name.into()), ..self }
-    }
-
-    /// Returns `data`, as JSON.
-    #[must_use]
-    pub fn data(&self) -> Raw<'_> {
-        self.data.raw()
-    }
-
-    /// Returns `logger`.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.logger.as_deref()
     }
 }
 

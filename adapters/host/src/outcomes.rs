@@ -30,11 +30,13 @@ pub struct Outcomes {
     opening: bool,
     refused: Option<ClientError>,
     openers: Vec<Waker>,
-    hello: Option<Arc<ServerHello>>,
+    /// The words of the server about itself; `None` before the connection is open.
+    pub hello: Option<Arc<ServerHello>>,
     is_new: bool,
     /// The time until which requests wait for the stream of the server's own requests, in a new connection.
     pub settles: Option<Millis>,
-    followed: FollowedTasks,
+    /// The tasks that are followed.
+    pub followed: FollowedTasks,
 }
 
 #[derive(Default)]
@@ -162,12 +164,6 @@ impl Outcomes {
         Poll::Ready(self.refused.take().map_or_else(|| Ok(self.hello.clone()), Err))
     }
 
-    /// Returns what the server has said about itself; `None` before the connection is open.
-    #[must_use]
-    pub const fn hello(&self) -> Option<&Arc<ServerHello>> {
-        self.hello.as_ref()
-    }
-
     /// Returns whether requests still wait until the server can send requests to the client (over HTTP, its stream is open): the
     /// first request may cause one.
     pub fn is_settling<T>(&mut self, state: &dyn TransportState<'_, T>, now: Millis) -> bool {
@@ -208,11 +204,6 @@ impl Outcomes {
         self.opening = false;
         wakes.extend(self.openers.drain(..));
     }
-
-    /// Returns the tasks that are followed.
-    pub const fn followed(&mut self) -> &mut FollowedTasks {
-        &mut self.followed
-    }
 }
 
 impl fmt::Debug for Outcomes {
@@ -221,24 +212,15 @@ impl fmt::Debug for Outcomes {
     }
 }
 
-/// A handler that keeps the outcomes that callers wait for, and passes on all other events.
+/// The handler of one turn: keeps the outcomes that callers wait for, and passes on all other events.
+#[allow(clippy::exhaustive_structs, reason = "a driver makes it for each turn")]
 pub struct OutcomeHandler<'o> {
-    outcomes: &'o mut Outcomes,
-    handler: &'o mut dyn ClientHandler,
-    happened: bool,
-}
-
-impl<'o> OutcomeHandler<'o> {
-    /// Makes the handler of one turn.
-    pub const fn new(outcomes: &'o mut Outcomes, handler: &'o mut dyn ClientHandler) -> Self {
-        OutcomeHandler { outcomes, handler, happened: false }
-    }
-
-    /// Returns whether there was an event.
-    #[must_use]
-    pub const fn has_happened(&self) -> bool {
-        self.happened
-    }
+    /// The place for the outcomes.
+    pub outcomes: &'o mut Outcomes,
+    /// Gets all other events.
+    pub handler: &'o mut dyn ClientHandler,
+    /// There was an event. `false` at the start.
+    pub happened: bool,
 }
 
 impl ClientHandler for OutcomeHandler<'_> {
@@ -248,7 +230,11 @@ impl ClientHandler for OutcomeHandler<'_> {
             ClientEvent::Done { token, method, retried, outcome } => {
                 if let Some(pending) = self.outcomes.get(*token) {
                     pending.outcome = Some(match outcome {
-                        Ok(raw) => Ok(OwnedResult::new(*method, *raw).retried(*retried)),
+                        Ok(raw) => {
+                            let mut result = OwnedResult::new(*method, *raw);
+                            result.retried = *retried;
+                            Ok(result)
+                        }
                         Err(failure) => Err(ClientError::failed(failure)),
                     });
                     return self.outcomes.fresh.push(*token);
@@ -316,7 +302,7 @@ mod tests {
     #[test]
     fn the_handler_gets_what_no_caller_waits_for() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
-        let engine = ClientOptions::new().engine(&PROFILE, IN_FLIGHT);
+        let engine = ClientOptions::DEFAULT.engine(&PROFILE, IN_FLIGHT);
         let input = mcp_sansio::frame::LineBuffer::new(mcp_sansio::memory::Store::growing(1 << 10));
         let mut client = LineClient::new(input, engine, LineSink::new(Vec::new()));
         client.handle().client.connect_as(Revision::V2026_07_28);
@@ -332,9 +318,9 @@ mod tests {
         };
         let mut given = |outcomes: &mut Outcomes| {
             let mut names = Names::default();
-            let mut handler = OutcomeHandler::new(outcomes, &mut names);
+            let mut handler = OutcomeHandler { outcomes, handler: &mut names, happened: false };
             events().into_iter().for_each(|event| handler.event(event, &mut client.handle()));
-            assert!(handler.has_happened());
+            assert!(handler.happened);
             names.0
         };
         let mut outcomes = Outcomes::default();

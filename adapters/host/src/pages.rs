@@ -9,66 +9,25 @@ use mcp_sansio::client::Request;
 
 use crate::{ClientError, OwnedResult};
 
-/// Limits of pages, bytes and time for one
-/// [paginated](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination) list. They are
-/// needed because a server may send one `nextCursor` after another without end.
-///
-/// ```
-/// use std::time::Duration;
-/// use mcp_sansio_host::PageLimits;
-/// let limits = PageLimits::new().pages(10).bytes(1 << 20).time(Duration::from_secs(10));
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct PageLimits {
-    pages: usize,
-    bytes: usize,
-    time: Duration,
-    begun: Option<Instant>,
-}
-
-impl PageLimits {
-    /// Returns the defaults: 1000 pages, 64 MiB, 5 minutes.
-    pub const fn new() -> Self {
-        PageLimits { pages: 1_000, bytes: 64 << 20, time: Duration::from_secs(300), begun: None }
-    }
-
-    mcp_sansio::const_setters! {
-        /// Sets the limit of pages. Default: 1000.
-        pages(most: usize) => pages = most;
-        /// Sets the limit of bytes of all pages together. Default: 64 MiB. The page that exceeds it is still returned, as
-        /// the last one.
-        bytes(most: usize) => bytes = most;
-        /// Sets the limit of time from the first request on. Default: 5 minutes. It is checked before each request; the
-        /// request has its own deadline besides.
-        time(most: Duration) => time = most;
-    }
-
-    /// Counts the next page, before it is requested.
+mcp_sansio::options! {
+    /// Limits of pages, bytes and time for one
+    /// [paginated](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination) list. They are
+    /// needed because a server may send one `nextCursor` after another without end.
     ///
-    /// # Errors
-    /// [`ClientError::TooManyPages`], [`ClientError::ListTooLarge`] or [`ClientError::ListTooSlow`] if the page must not be requested.
-    fn ask(&mut self) -> Result<(), ClientError> {
-        let begun = *self.begun.get_or_insert_with(Instant::now);
-        if self.bytes == 0 {
-            return Err(ClientError::ListTooLarge);
-        }
-        if begun.elapsed() > self.time {
-            return Err(ClientError::ListTooSlow);
-        }
-        self.pages = self.pages.checked_sub(1).ok_or(ClientError::TooManyPages)?;
-        Ok(())
-    }
-
-    /// Counts the bytes of a page that was received.
-    fn took(&mut self, page: &OwnedResult) {
-        self.bytes = self.bytes.saturating_sub(page.raw().as_bytes().len());
-    }
-}
-
-impl Default for PageLimits {
-    fn default() -> Self {
-        PageLimits::new()
+    /// ```
+    /// use std::time::Duration;
+    /// use mcp_sansio_host::PageLimits;
+    /// let limits = PageLimits::DEFAULT.pages(10).bytes(1 << 20).time(Duration::from_secs(10));
+    /// ```
+    #[derive(Clone, Copy, Debug)]
+    pub struct PageLimits {
+        /// Most pages. Default: 1000.
+        pages: usize = 1_000,
+        /// Most bytes of all pages together. Default: 64 MiB. The page that exceeds it is still returned, as the last one.
+        bytes: usize = 64 << 20,
+        /// The longest time from the first request on. Default: 5 minutes. It is checked before each request; the request has
+        /// its own deadline besides.
+        time: Duration = Duration::from_secs(300),
     }
 }
 
@@ -76,7 +35,10 @@ impl Default for PageLimits {
 #[derive(Debug)]
 #[must_use]
 pub struct PageCursor {
+    /// The pages, the bytes and the time that are left.
     limits: PageLimits,
+    /// The time of the first request.
+    begun: Option<Instant>,
     /// The last page, kept for its cursor.
     page: Option<OwnedResult>,
     /// The pages so far, as hashes.
@@ -87,7 +49,7 @@ pub struct PageCursor {
 impl PageCursor {
     /// Begins before the first page.
     pub const fn new(limits: PageLimits) -> Self {
-        PageCursor { limits, page: None, seen: BTreeSet::new(), over: false }
+        PageCursor { limits, begun: None, page: None, seen: BTreeSet::new(), over: false }
     }
 
     /// Returns the request for the next page of `list`; `None` after the last one.
@@ -99,7 +61,7 @@ impl PageCursor {
         if self.over {
             return None;
         }
-        if let Err(error) = self.limits.ask() {
+        if let Err(error) = self.count() {
             self.over = true;
             return Some(Err(error));
         }
@@ -109,6 +71,19 @@ impl PageCursor {
         }))
     }
 
+    /// Counts the next page, before it is requested.
+    fn count(&mut self) -> Result<(), ClientError> {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        if self.limits.bytes == 0 {
+            return Err(ClientError::ListTooLarge);
+        }
+        if begun.elapsed() > self.limits.time {
+            return Err(ClientError::ListTooSlow);
+        }
+        self.limits.pages = self.limits.pages.checked_sub(1).ok_or(ClientError::TooManyPages)?;
+        Ok(())
+    }
+
     /// Takes the result of the request for a page. Returns `false` if the same page with the same `nextCursor` came before: the
     /// server goes in a circle, so the list is over, and this page is no part of it.
     #[must_use]
@@ -116,7 +91,7 @@ impl PageCursor {
         self.page = None;
         self.over = true;
         let Ok(page) = page else { return true };
-        self.limits.took(page);
+        self.limits.bytes = self.limits.bytes.saturating_sub(page.raw().as_bytes().len());
         if page.next_cursor().is_none() {
             return true;
         }
@@ -152,38 +127,39 @@ mod tests {
 
     #[test]
     fn a_list_has_so_many_pages_and_bytes() {
-        let mut limits = PageLimits::new().pages(2);
-        assert!(limits.ask().is_ok() && limits.ask().is_ok());
-        assert!(matches!(limits.ask(), Err(ClientError::TooManyPages)));
+        let mut cursor = PageCursor::new(PageLimits::DEFAULT.pages(2));
+        assert!(cursor.count().is_ok() && cursor.count().is_ok());
+        assert!(matches!(cursor.count(), Err(ClientError::TooManyPages)));
         let next = page(r#"{"nextCursor":"a"}"#);
         let size = next.raw().as_bytes().len();
         for (bytes, more) in [(size - 1, false), (size, false), (size + 1, true)] {
-            let mut limits = PageLimits::new().bytes(bytes);
-            assert!(limits.ask().is_ok());
-            limits.took(&next);
-            assert_eq!(limits.ask().is_ok(), more, "{bytes}");
+            let mut cursor = PageCursor::new(PageLimits::DEFAULT.bytes(bytes));
+            assert!(cursor.count().is_ok() && cursor.took(&Ok(next.clone())));
+            assert_eq!(cursor.count().is_ok(), more, "{bytes}");
         }
-        assert!(matches!(PageLimits::new().bytes(0).ask(), Err(ClientError::ListTooLarge)));
-        let begun = Instant::now() - Duration::from_secs(2);
-        let mut limits = PageLimits { begun: Some(begun), ..PageLimits::new().time(Duration::from_secs(1)) };
-        assert!(matches!(limits.ask(), Err(ClientError::ListTooSlow)));
-        assert!(limits.time(Duration::from_secs(3600)).ask().is_ok());
+        let mut none = PageCursor::new(PageLimits::DEFAULT.bytes(0));
+        assert!(matches!(none.count(), Err(ClientError::ListTooLarge)));
+        let mut late = PageCursor::new(PageLimits::DEFAULT.time(Duration::from_secs(1)));
+        late.begun = Some(Instant::now() - Duration::from_secs(2));
+        assert!(matches!(late.count(), Err(ClientError::ListTooSlow)));
+        late.limits = late.limits.time(Duration::from_secs(3600));
+        assert!(late.count().is_ok());
     }
 
     #[test]
     fn pages_are_asked_for_until_one_has_no_cursor() {
         let list = Request::list_tools();
-        let mut cursor = PageCursor::new(PageLimits::new());
+        let mut cursor = PageCursor::new(PageLimits::DEFAULT);
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
         assert!(cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#))));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
         assert!(cursor.took(&Ok(page("{}"))));
         assert!(cursor.ask(&list).is_none());
-        let mut cursor = PageCursor::new(PageLimits::new());
+        let mut cursor = PageCursor::new(PageLimits::DEFAULT);
         assert!(cursor.took(&Err(ClientError::TooManyPages)));
         assert!(cursor.ask(&list).is_none());
         // A limit is reported once.
-        let mut cursor = PageCursor::new(PageLimits::new().bytes(5));
+        let mut cursor = PageCursor::new(PageLimits::DEFAULT.bytes(5));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
         assert!(cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#))));
         assert!(cursor.ask(&list).is_some_and(|asked| asked.is_err()));
@@ -204,7 +180,7 @@ mod tests {
             // The last page is one without a cursor.
             (&[r#"{"tools":[1],"nextCursor":"a"}"#, r#"{"tools":[1]}"#], 2),
         ] {
-            let mut cursor = PageCursor::new(PageLimits::new());
+            let mut cursor = PageCursor::new(PageLimits::DEFAULT);
             let mut taken = 0;
             for text in pages {
                 let Some(asked) = cursor.ask(&list) else { break };

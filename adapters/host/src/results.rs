@@ -23,10 +23,16 @@ use mcp_sansio::revision::Revision;
 ///
 /// A result of at most 184 bytes is kept in the value itself, a longer one in an allocation.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OwnedResult {
-    method: Method,
+    /// The method of the request.
+    pub method: Method,
     result: OwnedRaw<184>,
-    retried: bool,
+    /// The client sent the request again with `inputResponses` or `requestState` ([multi round-trip
+    /// requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)): `retried` of
+    /// [`ClientEvent::Done`](mcp_sansio::client::ClientEvent::Done). Such a result must not be
+    /// [cached](mcp_sansio::client::cache).
+    pub retried: bool,
 }
 
 impl OwnedResult {
@@ -34,26 +40,6 @@ impl OwnedResult {
     #[must_use]
     pub fn new(method: Method, raw: Raw<'_>) -> Self {
         OwnedResult { method, result: raw.into(), retried: false }
-    }
-
-    /// Notes whether the request was sent again: `retried` of [`ClientEvent::Done`](mcp_sansio::client::ClientEvent::Done).
-    #[must_use]
-    pub fn retried(self, retried: bool) -> Self {
-        OwnedResult { retried, ..self }
-    }
-
-    /// Returns whether the client sent the request again with `inputResponses` or `requestState` ([multi round-trip
-    /// requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)). Such a result must
-    /// not be [cached](mcp_sansio::client::cache).
-    #[must_use]
-    pub const fn is_retried(&self) -> bool {
-        self.retried
-    }
-
-    /// Returns the method of the request.
-    #[must_use]
-    pub const fn method(&self) -> Method {
-        self.method
     }
 
     /// Returns the result as the server wrote it, a JSON object. With the feature `serde` of the core,
@@ -179,7 +165,7 @@ mod tests {
             let service = service.revisions(Revisions::NONE.with(revision));
             let mut pair = ClientServerPair::new(&info, &service, ());
             let mut hello = None;
-            pair.client().connect();
+            pair.client.client().connect();
             pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
                 if let ClientEvent::Connected(connected) = event {
                     hello = Some(ServerHello::new(&connected));
@@ -211,7 +197,7 @@ mod tests {
     fn members_of_a_result_are_read_by_name() {
         let result = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":"a\u0062","n":[1,2]}"#));
         assert!(result.next_cursor().is_some_and(|cursor| cursor.eq_str("ab")));
-        assert_eq!((result.is_retried(), result.clone().retried(true).is_retried()), (false, true));
+        assert!(!result.retried);
         let last = OwnedResult::new(Method::ToolsList, Raw::constant(r#"{"nextCursor":null}"#));
         assert!(last.next_cursor().is_none());
     }

@@ -32,7 +32,7 @@ mod snapshot;
 
 use std::time::Duration;
 
-use mcp_sansio::client::{Arguments, Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
+use mcp_sansio::client::{Arguments, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::revision::Revision;
@@ -421,7 +421,7 @@ impl Rhythm {
 /// let info = ClientInfo::new("editor", "1.0");
 /// let mut pair = ClientServerPair::new(&info, &service, ()).cut(Delivery::Random(7));
 /// let mut heard = Vec::new();
-/// pair.client().connect();
+/// pair.client.client().connect();
 /// pair.run(&mut |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
 ///     ClientEvent::Connected(_) => drop(handle.send(&Request::call("hello"))),
 ///     ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
@@ -430,24 +430,31 @@ impl Rhythm {
 /// assert!(heard[0].contains(r#""text":"hello""#));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ClientServerPair<'p, S: 'static> {
-    service: &'p Service<'p, S>,
-    state: S,
-    server: LineServer<'static, LineSink<Vec<u8>>>,
-    client: LineClient<'p, LineSink<Vec<u8>>>,
+    /// The service.
+    pub service: &'p Service<'p, S>,
+    /// The state of the handlers.
+    pub state: S,
+    /// The side of the server.
+    pub server: LineServer<'static, LineSink<Vec<u8>>>,
+    /// The side of the client.
+    pub client: LineClient<'p, LineSink<Vec<u8>>>,
+    /// The number of bytes that have moved.
+    pub moved: usize,
+    /// The connection is broken.
+    pub is_broken: bool,
     rhythm: Rhythm,
     now: Millis,
-    moved: usize,
     /// The connection breaks when this many bytes have moved.
     breaks_at: usize,
-    broken: bool,
 }
 
 /// The longest message that the client of a [`ClientServerPair`] takes, in bytes.
 const MESSAGE: usize = 16 << 20;
 
 impl<'p, S> ClientServerPair<'p, S> {
-    /// Makes both ends of a connection. Open it by `pair.client().connect()`.
+    /// Makes both ends of a connection. Open it by `pair.client.client().connect()`.
     #[must_use]
     pub fn new(info: &'p ClientInfo<'p>, service: &'p Service<'p, S>, state: S) -> Self {
         ClientServerPair {
@@ -459,7 +466,7 @@ impl<'p, S> ClientServerPair<'p, S> {
             now: 0,
             moved: 0,
             breaks_at: usize::MAX,
-            broken: false,
+            is_broken: false,
         }
     }
 
@@ -478,33 +485,6 @@ impl<'p, S> ClientServerPair<'p, S> {
         self
     }
 
-    /// Returns the number of bytes that have moved.
-    #[must_use]
-    pub const fn moved(&self) -> usize {
-        self.moved
-    }
-
-    /// Returns whether the connection is broken.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.broken
-    }
-
-    /// Returns the client.
-    pub fn client(&mut self) -> &mut Client<'p> {
-        self.client.client()
-    }
-
-    /// Returns the client with its sink, to send requests and to answer.
-    pub fn handle(&mut self) -> ClientHandle<'_, 'p> {
-        self.client.handle()
-    }
-
-    /// Returns the state of the handlers.
-    pub fn state(&mut self) -> &mut S {
-        &mut self.state
-    }
-
     /// Moves one piece. Returns `false` if both ends are at rest.
     pub fn step(&mut self, handler: &mut dyn ClientHandler) -> bool {
         self.work(handler);
@@ -512,7 +492,7 @@ impl<'p, S> ClientServerPair<'p, S> {
         let random = matches!(self.rhythm.cut, Delivery::Random(_)) && self.rhythm.random() & 64 != 0;
         let moved = if up && !(down && random) { self.upwards() } else { self.downwards() };
         self.moved += moved;
-        if self.moved >= self.breaks_at && !self.broken {
+        if self.moved >= self.breaks_at && !self.is_broken {
             self.break_off();
         }
         self.work(handler);
@@ -547,34 +527,9 @@ impl<'p, S> ClientServerPair<'p, S> {
         self.server.publish(change);
     }
 
-    /// Sends `notifications/progress` for a request that was put off.
-    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
-        self.server.progress(token, progress)
-    }
-
-    /// Answers a request that was put off.
-    ///
-    /// # Errors
-    /// As [`Service::answer`].
-    pub fn answer<R: LateRequest>(
-        &mut self,
-        request: R,
-        answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
-    ) -> Result<(), RespondError> {
-        self.server.answer(self.service, &mut self.state, request, answer)
-    }
-
-    /// Resumes a request that its handler has suspended.
-    ///
-    /// # Errors
-    /// As [`LineServer::resume`].
-    pub fn resume(&mut self, token: RequestToken) -> Result<(), RespondError> {
-        self.server.resume(token)
-    }
-
     /// Breaks the connection. Bytes on the way are lost, and both ends see the end of their input.
     pub fn break_off(&mut self) {
-        self.broken = true;
+        self.is_broken = true;
         self.drop_pending();
         self.client.end_of_input();
         self.server.end_of_input();
@@ -583,7 +538,7 @@ impl<'p, S> ClientServerPair<'p, S> {
     /// Breaks the connection and opens another one, to a server that has just started. Subscriptions go on.
     pub fn reconnect(&mut self) {
         self.drop_pending();
-        (self.broken, self.breaks_at) = (false, usize::MAX);
+        (self.is_broken, self.breaks_at) = (false, usize::MAX);
         self.server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
         self.client.reconnect(TransportError::Closed);
     }
@@ -599,7 +554,7 @@ impl<'p, S> ClientServerPair<'p, S> {
         let _ = self.client.run(self.now, handler);
         self.server.expire(self.now);
         let _ = self.server.run(self.service, &mut self.state);
-        if self.broken {
+        if self.is_broken {
             self.drop_pending();
         }
     }
@@ -629,7 +584,7 @@ impl<'p, S> ClientServerPair<'p, S> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_sansio::client::{ClientEvent, Request};
+    use mcp_sansio::client::{ClientEvent, ClientHandle, Request};
     use mcp_sansio::service::Tool;
 
     use super::*;
@@ -641,7 +596,7 @@ mod tests {
 
     fn connected(cut: Delivery) -> ClientServerPair<'static, ()> {
         let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(cut);
-        pair.client().connect();
+        pair.client.client().connect();
         pair.run(&mut Ignore);
         pair
     }
@@ -667,7 +622,7 @@ mod tests {
         for (cut, is_random) in [(Delivery::Bytes, false), (Delivery::Pieces(9), false), (Delivery::Random(5), true)] {
             let mut pair = connected(cut);
             for _ in 0..20 {
-                pair.handle().send(&Request::call("hello")).unwrap();
+                pair.client.handle().send(&Request::call("hello")).unwrap();
             }
             let (mut ups, mut downs) = (0, 0);
             loop {
@@ -686,20 +641,20 @@ mod tests {
 
     #[test]
     fn a_connection_breaks_at_its_byte_and_opens_again() {
-        let whole = connected(Delivery::Whole).moved();
+        let whole = connected(Delivery::Whole).moved;
         for at in [1, whole - 1, whole, whole + 1] {
             let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(Delivery::Bytes).breaks_at(at);
-            pair.client().connect();
+            pair.client.client().connect();
             pair.run(&mut Ignore);
-            assert_eq!((pair.is_broken(), pair.moved()), (at <= whole, at.min(whole)), "{at} of {whole}");
+            assert_eq!((pair.is_broken, pair.moved), (at <= whole, at.min(whole)), "{at} of {whole}");
             pair.break_off();
-            assert!(pair.is_broken() && !pair.step(&mut Ignore));
+            assert!(pair.is_broken && !pair.step(&mut Ignore));
             pair.reconnect();
             let mut has_come = false;
             pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
                 has_come |= matches!(event, ClientEvent::Connected(_));
             });
-            assert!(has_come && !pair.is_broken() && pair.moved() > at.min(whole));
+            assert!(has_come && !pair.is_broken && pair.moved > at.min(whole));
         }
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::server::{Progress, RequestToken, RpcError};
 use mcp_sansio::service::{Call, HandlerError, HandlerResult, RequestContext};
 
 use crate::late::Unpark;
@@ -286,7 +286,8 @@ impl<S: 'static, T: Display + Send + 'static, E: Display + Send + 'static> NewWo
 /// A request that is worked on, as its work sees it.
 pub struct Job<S: 'static> {
     entry: Arc<Entry>,
-    late: LateSender<S>,
+    /// The sender, for what the methods do not cover.
+    pub late: LateSender<S>,
     /// Fails the request if the work ends without a result.
     _end: Arc<Unanswered<S>>,
 }
@@ -312,17 +313,6 @@ impl<S: 'static> Job<S> {
     /// Sends `notifications/message`, see [`LateSender::log`]. Dropped while the channel is full.
     pub fn log(&self, level: LoggingLevel, message: impl Into<LogMessage>) {
         let _ = self.late.log(self.token(), level, message);
-    }
-
-    /// Announces a change, see [`LateSender::publish`]. Dropped while the channel is full.
-    pub fn publish(&self, change: ServerChange<'_>) {
-        let _ = self.late.publish(change);
-    }
-
-    /// Returns the sender, for what the other methods do not cover.
-    #[must_use]
-    pub const fn late(&self) -> &LateSender<S> {
-        &self.late
     }
 }
 
@@ -487,6 +477,7 @@ mod tests {
     use crate::testing::Conversation;
     use crate::{LateReceiver, channel};
     use mcp_sansio::revision::Revision;
+    use mcp_sansio::server::ServerChange;
     use mcp_sansio::service::{Service, Tool};
     use serde_json::json;
     use std::sync::atomic::AtomicUsize;
@@ -558,7 +549,7 @@ mod tests {
             let job = work.begin(tokens[0]).unwrap();
             let sends: [&dyn Fn(); 3] =
                 [&|| job.progress(Progress::new(1)), &|| job.log(LoggingLevel::Error, "it boils over"), &|| {
-                    job.publish(ServerChange::Tools)
+                    job.late.publish(ServerChange::Tools).unwrap()
                 }];
             for send in sends {
                 assert!(receiver.is_empty());

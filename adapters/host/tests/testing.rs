@@ -97,9 +97,9 @@ fn calls_in_all_revisions() {
     for revision in Revision::ALL {
         let mut talk = open(revision);
         let reply = talk.call("count", &serde_json::json!({ "n": "7" }));
-        assert!(!reply.is_error() && reply.requests().is_empty(), "{reply}");
-        assert_eq!(reply.notifications().len(), 1, "{reply}");
-        assert!(reply.notifications()[0].contains(r#""progressToken":"test-2""#), "{reply}");
+        assert!(!reply.is_error() && reply.requests.is_empty(), "{reply}");
+        assert_eq!(reply.notifications.len(), 1, "{reply}");
+        assert!(reply.notifications[0].contains(r#""progressToken":"test-2""#), "{reply}");
         // Structured content came with 2025-06-18; before, it is text.
         if reply.result().get("structuredContent").is_some() {
             assert_eq!(reply.structured().get("n").and_then(|n| n.u64()), Some(7));
@@ -148,7 +148,7 @@ fn what_is_not_answered_at_once() {
     let asked = talk.call("ask", &());
     assert!(asked.result().get("resultType").unwrap().text().unwrap().eq_str("input_required"), "{asked}");
     let asked = open(Revision::V2025_11_25).call("ask", &());
-    assert!(asked.is_pending() && asked.requests()[0].contains("elicitation/create"), "{asked}");
+    assert!(asked.is_pending() && asked.requests[0].contains("elicitation/create"), "{asked}");
     // Without the capability there is no question.
     let mut talk = Conversation::new(const { &SERVICE }, State::default()).capabilities(Raw::constant("{}"));
     talk.open(Revision::V2026_07_28);
@@ -204,7 +204,7 @@ fn a_handler_must_declare_its_changes_too() {
     let mut talk = Conversation::new(&declared, State::default());
     talk.open(Revision::V2025_11_25);
     let reply = talk.call("publish", &());
-    assert!(reply.text() == "published" && reply.notifications()[0].contains("tools/list_changed"), "{reply}");
+    assert!(reply.text() == "published" && reply.notifications[0].contains("tools/list_changed"), "{reply}");
 }
 
 /// The first answer is the answer.
@@ -214,7 +214,7 @@ fn lines_of_a_server_that_answers_twice() {
         format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
     };
     let reply = Reply::of(vec![line("one"), line("two")]);
-    assert_eq!((reply.text(), reply.notifications()), ("one".into(), &[line("two")][..]));
+    assert_eq!((reply.text(), &reply.notifications[..]), ("one".into(), &[line("two")][..]));
 }
 
 /// The connection for questions of the test itself is opened as clients do it.
@@ -250,9 +250,9 @@ fn time_passes_on_demand() {
         ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
         _ => drop(handle.send(&Request::call("now")).unwrap()),
     };
-    pair.client().connect();
+    pair.client.client().connect();
     pair.wait(7, &mut handler);
-    pair.handle().send(&Request::call("now")).unwrap();
+    pair.client.handle().send(&Request::call("now")).unwrap();
     pair.wait(5, &mut handler);
     assert!(heard.len() == 2 && heard[0].contains(r#""text":"7""#) && heard[1].contains(r#""text":"12""#), "{heard:?}");
 }
@@ -284,7 +284,7 @@ fn another_client_does_not_get_what_was_of_the_first() {
     talk.new_peer();
     assert_eq!(talk.answer(token, |_, call| call.text("too late")), Err(RespondError::Stale));
     let hello = talk.open(Revision::V2025_06_18);
-    assert!(hello.notifications().is_empty() && hello.result().get("serverInfo").is_some(), "{hello}");
+    assert!(hello.notifications.is_empty() && hello.result().get("serverInfo").is_some(), "{hello}");
 }
 
 /// Run by [`snapshots_are_written_when_that_is_asked_for`] with a file.

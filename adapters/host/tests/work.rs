@@ -77,7 +77,7 @@ fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
 fn count(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let counts = state.work.future(|job| async move {
         job.log(LoggingLevel::Error, "one");
-        job.late().room().await.map(|()| 7)
+        job.late.room().await.map(|()| 7)
     });
     counts.then(call, |state, call, result| call.text(format_args!("{result:?}, {} at work", state.work.running())))
 }

@@ -192,7 +192,7 @@ fn pages_with_equal_cursors_and_limits() {
         let pages =
             client.pages(Request::list_tools()).map(|page| page.unwrap().raw().get("page").unwrap().u64().unwrap());
         assert_eq!(pages.collect::<Vec<_>>().await, [1, 2, 3, 4]);
-        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().bytes(1));
+        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::DEFAULT.bytes(1));
         pages.next().await.unwrap().unwrap();
         assert!(matches!(pages.next().await, Some(Err(ClientError::ListTooLarge))));
         assert!(pages.next().await.is_none());
@@ -917,7 +917,7 @@ fn a_client_is_closed_while_it_makes_a_new_connection() {
 
 #[test]
 fn a_server_that_never_answers() {
-    let options = ClientOptions::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
+    let options = ClientOptions::DEFAULT.probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
     let child = start(shell("cat >/dev/null"), hasty().options(options));
     run(child, |client| async move {
         let begun = Instant::now();
@@ -1115,7 +1115,7 @@ type Expected = fn(&ClientError) -> bool;
 fn pages_have_limits() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
     let size = r#"{"tools":[],"page":1,"nextCursor":"c","resultType":"complete"}"#.len();
-    let limits = PageLimits::new();
+    let limits = PageLimits::DEFAULT;
     let cases: [(PageLimits, usize, Expected); 4] = [
         (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
         (limits.bytes(2 * size), 2, |error| matches!(error, ClientError::ListTooLarge)),
@@ -1206,7 +1206,7 @@ fn a_list_may_have_a_limit_of_pages() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i',"nextCursor":"c","resultType":"complete"}}'; done"#;
     run(start(shell(script), hasty()), |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
-        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().pages(2));
+        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::DEFAULT.pages(2));
         for _ in 0..2 {
             pages.next().await.unwrap().unwrap();
         }

@@ -518,7 +518,7 @@ fn servers_that_misbehave() {
         });
         // Only requests that are expected to time out have a short time.
         let time = if expected.contains(&TransportError::TimedOut) { Duration::from_millis(300) } else { SOON };
-        let options = ClientOptions::new().timeout(SOON).message(100_000);
+        let options = ClientOptions::DEFAULT.timeout(SOON).message(100_000);
         run(server.http(HttpOptions::new().options(options)), |client| async move {
             client.connect_as(Revision::V2026_07_28).await.unwrap();
             let bad = client.request(Request::call("bad").timeout(time.as_millis() as u64));

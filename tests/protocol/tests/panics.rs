@@ -156,7 +156,7 @@ fn service() -> Service<'static, World> {
 fn assert_panicked(reply: &Reply) {
     let error = reply.error().expect("an error");
     assert_eq!((error.code, &*error.message), (-32603, "The handler has panicked"));
-    assert!(reply.requests().is_empty(), "{:?}", reply.requests());
+    assert!(reply.requests.is_empty(), "{:?}", reply.requests);
 }
 
 #[test]

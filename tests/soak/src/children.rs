@@ -100,7 +100,7 @@ fn children() -> impl Iterator<Item = String> {
 
 /// A client, some requests, and the end. Returns how many were answered.
 fn with_blocking(server: Command, dice: &mut Dice) -> usize {
-    let options = blocking::ClientOptions::new().timeout(PATIENCE);
+    let options = blocking::ClientOptions::DEFAULT.timeout(PATIENCE);
     let options = blocking::ChildOptions::new().options(options).close_time(STEP).terminate_time(STEP);
     let child = blocking::Child::spawn_with(server, &PROFILE, options).expect("there is a shell");
     let mut client = blocking::Client::new(child, blocking::Ignore);
@@ -116,7 +116,7 @@ fn with_blocking(server: Command, dice: &mut Dice) -> usize {
 
 /// The same with futures.
 fn with_smol(server: Command, dice: &mut Dice) -> usize {
-    let options = smol_client::ClientOptions::new().timeout(PATIENCE);
+    let options = smol_client::ClientOptions::DEFAULT.timeout(PATIENCE);
     let options = smol_client::ChildOptions::new().options(options).close_time(STEP).terminate_time(STEP);
     let child = smol_client::Child::spawn_with(server, &PROFILE, options).expect("there is a shell");
     let (client, driver) = smol_client::Client::new(child, smol_client::Ignore);

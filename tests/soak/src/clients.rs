@@ -66,7 +66,7 @@ fn config() -> blocking::HttpClientConfig {
 
 /// A client of a random revision, some requests, and the end. Returns how many were answered.
 fn with_blocking(url: &str, dice: &mut Dice) -> usize {
-    let options = blocking::ClientOptions::new().timeout(PATIENCE);
+    let options = blocking::ClientOptions::DEFAULT.timeout(PATIENCE);
     let options = blocking::HttpOptions::new().options(options).config(config()).settle_time(Duration::from_millis(20));
     let http = blocking::Http::with(url, &PROFILE, options).expect("it is a URL");
     let mut client = blocking::Client::new(http, blocking::Ignore);
@@ -84,7 +84,7 @@ fn with_blocking(url: &str, dice: &mut Dice) -> usize {
 
 /// The same with futures.
 fn with_smol(url: &str, dice: &mut Dice) -> usize {
-    let options = smol_client::ClientOptions::new().timeout(PATIENCE);
+    let options = smol_client::ClientOptions::DEFAULT.timeout(PATIENCE);
     let options = smol_client::HttpOptions::new().options(options).config(config());
     let http = smol_client::Http::with(url, &PROFILE, options.settle_time(Duration::from_millis(20)));
     let (client, driver) = smol_client::Client::new(http.expect("it is a URL"), smol_client::Ignore);

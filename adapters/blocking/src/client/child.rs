@@ -167,7 +167,7 @@ impl<'m> Child<'m> {
 
     /// Reads once. Returns whether there may be more.
     fn read(&mut self, now: Millis) -> bool {
-        if !self.session.wants_output() {
+        if !self.session.lines.wants_input() {
             return false;
         }
         let read = match self.pipes.read(self.session.lines.space()) {
@@ -206,13 +206,13 @@ impl<'m> Transport<'m> for Child<'m> {
         (0..CHUNKS).all(|_| self.pipes.read_errors(&mut self.session.log));
         let read = self.read(now);
         let again = self.session.starts_again() && self.replace().is_ok();
-        self.session.run(now, handler);
+        self.session.lines.run(now, handler);
         self.write();
         Ok(read || again)
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        let wants = Wants { read: self.session.wants_output(), write: self.session.lines.pending().is_some() };
+        let wants = Wants { read: self.session.lines.wants_input(), write: self.session.lines.pending().is_some() };
         self.pipes.wait(wants, &self.process, at_most)
     }
 
@@ -267,7 +267,7 @@ mod tests {
 
     fn run_until_gone(child: &mut Child<'_>) {
         let begun = Instant::now();
-        while child.session.wants_output() {
+        while child.session.lines.wants_input() {
             assert!(begun.elapsed() < PATIENCE, "it does not end");
             child.wait(Duration::from_millis(50)).unwrap();
             child.run(0, &mut Ignore).unwrap();
@@ -299,7 +299,7 @@ mod tests {
         child.state_mut().handle().client.connect_as(Revision::V2025_11_25);
         let begun = Instant::now();
         let pending = |child: &mut Child<'_>| child.session.lines.pending().map_or(0, <[u8]>::len);
-        while child.session.wants_output() {
+        while child.session.lines.wants_input() {
             child.run(0, &mut Ignore).unwrap();
             child.wait(Duration::from_millis(1)).unwrap();
             assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes", pending(&mut child));
@@ -353,7 +353,7 @@ mod tests {
         for (now, is_read) in [(1_000, true), (1_499, true), (1_500, false)] {
             assert_eq!(child.state().next_deadline(), Some(1_500));
             child.run(now, &mut Ignore).unwrap();
-            assert_eq!(child.session.wants_output(), is_read, "at {now}");
+            assert_eq!(child.session.lines.wants_input(), is_read, "at {now}");
         }
         assert!(child.state().explain(TransportError::Closed).contains("closed its stdin, but goes on"));
     }

@@ -202,7 +202,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
     pub fn server(&self) -> Option<&ServerHello> {
-        self.outcomes.hello().map(|hello| &**hello)
+        self.outcomes.hello.as_deref()
     }
 
     /// Sends a request and waits for its result.
@@ -294,7 +294,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Returns why a request was not sent. A closed connection gets the transport's explanation.
     fn not_sent(&mut self, error: SendError) -> ClientError {
-        let was_open = self.outcomes.hello().is_some() && error == SendError::NotConnected;
+        let was_open = self.outcomes.hello.is_some() && error == SendError::NotConnected;
         if !was_open {
             return error.into();
         }
@@ -330,7 +330,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [list](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination). It ends with a
     /// page without `nextCursor`, before a page that came before, with the first error, or at a limit of [`Pages::limits`].
     pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
-        Pages { client: self, list, cursor: PageCursor::new(PageLimits::new()) }
+        Pages { client: self, list, cursor: PageCursor::new(PageLimits::DEFAULT) }
     }
 
     /// Returns the tools that the client left out of the last list, with the reasons. Over HTTP it leaves out tools
@@ -520,9 +520,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         let mut happened = false;
         for _ in 0..TURNS {
             let now = self.now();
-            let mut handler = OutcomeHandler::new(&mut self.outcomes, &mut self.handler);
+            let outcomes = &mut self.outcomes;
+            let mut handler = OutcomeHandler { outcomes, handler: &mut self.handler, happened: false };
             let more = self.transport.run(now, &mut handler)?;
-            if handler.has_happened() {
+            if handler.happened {
                 happened = true;
                 self.outcomes.tell(self.transport.state(), now, &mut Vec::new());
             }
@@ -679,7 +680,7 @@ mod tests {
 
     fn strict(info: &'static ClientInfo<'static>) -> Strict {
         let input = LineBuffer::new(Store::growing(100_000));
-        let engine = ClientOptions::new().timeout(Duration::from_secs(20)).engine(info, IN_FLIGHT);
+        let engine = ClientOptions::DEFAULT.timeout(Duration::from_secs(20)).engine(info, IN_FLIGHT);
         let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
         let (calls, seen, early) = (String::new(), String::new(), String::new());
         Strict {

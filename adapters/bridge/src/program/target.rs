@@ -25,7 +25,7 @@ pub(crate) async fn open(
     info: &'static ClientInfo<'static>,
 ) -> Result<Box<dyn Transport>, String> {
     // The host has the time limits, and cancels.
-    let options = ClientOptions::new().no_timeout().message(arguments.limits.message);
+    let options = ClientOptions::DEFAULT.timeout(std::time::Duration::MAX).message(arguments.limits.message);
     let server = &arguments.targets[at];
     let target = &*server.place;
     if let Some(program) = &server.program {

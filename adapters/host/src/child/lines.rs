@@ -5,6 +5,7 @@ use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 
+use super::ExitReason;
 use super::trace::LineTrace;
 use crate::{Backlog, ClientOptions, Direction, IN_FLIGHT, TransportState};
 
@@ -30,15 +31,15 @@ pub struct LineSession<'m, T> {
     broke: Option<Millis>,
     now: Millis,
     trace: Option<LineTrace<T>>,
-    /// The reason why nothing more comes over a stream.
-    gone: Option<&'static str>,
+    /// The reason why nothing more comes.
+    pub(crate) gone: Option<ExitReason>,
 }
 
 impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Makes a client with these times and limits.
     #[must_use]
     pub fn new(info: &'m ClientInfo<'m>, options: &ClientOptions) -> Self {
-        let input = LineBuffer::new(Store::growing(options.message_limit()));
+        let input = LineBuffer::new(Store::growing(options.message));
         LineSession {
             client: LineClient::new(input, options.engine(info, IN_FLIGHT), Backlog::new(usize::MAX)),
             owed: 0,
@@ -54,7 +55,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.owed.min(self.pending_len()) >= OWED
     }
 
-    /// Returns whether a stream is to be read.
+    /// Returns whether the messages of the server are to be read.
     pub fn wants_input(&mut self) -> bool {
         self.gone.is_none() && !self.is_owing()
     }
@@ -62,16 +63,16 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Takes the number of bytes that were read from a stream: 0 at its end, `None` if there was nothing.
     pub fn found(&mut self, read: Option<usize>, now: Millis) {
         let reason = match read {
-            Some(0) => "it closed the connection",
-            None if self.last_words().is_some_and(|at| at <= now) => "it takes nothing any more",
+            Some(0) => ExitReason::Output,
+            None if self.last_words().is_some_and(|at| at <= now) => ExitReason::Input,
             _ => return,
         };
         self.gone.get_or_insert(reason);
     }
 
-    /// Notes that the client closes a stream.
+    /// Notes that the client closes the connection.
     pub fn close(&mut self) {
-        self.gone.get_or_insert("it was closed");
+        self.gone.get_or_insert(ExitReason::Closed);
     }
 
     fn pending_len(&mut self) -> usize {
@@ -91,11 +92,11 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.client.filled(n);
     }
 
-    /// Handles the bytes that were read, and what is due.
+    /// Handles the bytes that were read, and what is due. If nothing more comes, ends all requests.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
         self.now = now;
         if self.gone.is_some() {
-            self.end_of_input();
+            self.client.end_of_input();
         }
         let before = self.pending_len();
         // `NextStep::Write` needs no care here: the sink has no limit, so it is never full.
@@ -133,11 +134,6 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.broke.map(|at| at.saturating_add(LAST_WORDS))
     }
 
-    /// Notes that nothing more comes from the server: the next [`run`](LineSession::run) ends all requests.
-    pub(crate) fn end_of_input(&mut self) {
-        self.client.end_of_input();
-    }
-
     /// Gives up the probe for `initialize` on another connection. Returns whether it was under way.
     pub(crate) fn give_up_probe(&mut self) -> bool {
         self.client.give_up_probe()
@@ -148,10 +144,10 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.client.reconnect(TransportError::Closed);
     }
 
-    /// Forgets the writer that was there, for another one.
-    pub(crate) fn forget_writer(&mut self) {
+    /// Forgets the server that was there, for another one.
+    pub(crate) fn forget_server(&mut self) {
         self.writer_failed();
-        (self.broke, self.owed) = (None, 0);
+        (self.broke, self.owed, self.gone) = (None, 0, None);
     }
 }
 
@@ -170,7 +166,13 @@ impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T
     }
 
     fn explain(&self, why: TransportError) -> String {
-        self.gone.filter(|_| why == TransportError::Closed).unwrap_or_default().to_owned()
+        let text = match self.gone.filter(|_| why == TransportError::Closed) {
+            Some(ExitReason::Closed) => "it was closed",
+            Some(ExitReason::Input) => "it takes nothing any more",
+            Some(ExitReason::Output | ExitReason::Process) => "it closed the connection",
+            None => "",
+        };
+        text.to_owned()
     }
 
     fn trace(&mut self, trace: T) {
@@ -197,7 +199,7 @@ mod tests {
     type Tracer = Box<dyn FnMut(Direction, &[u8])>;
 
     fn session() -> LineSession<'static, Tracer> {
-        LineSession::new(&PROFILE, &ClientOptions::new())
+        LineSession::new(&PROFILE, &ClientOptions::DEFAULT)
     }
 
     fn fill(lines: &mut LineSession<'static, Tracer>, bytes: usize) {
@@ -252,7 +254,7 @@ mod tests {
         }
         fill(&mut lines, 4);
         lines.owed = 4;
-        lines.forget_writer();
+        lines.forget_server();
         assert_eq!((lines.last_words(), lines.owed, lines.pending()), (None, 0, None));
     }
 }

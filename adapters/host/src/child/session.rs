@@ -4,7 +4,7 @@ use std::io;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::client::{Client, ClientHandle, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
 
 use super::group::lead_group;
@@ -28,7 +28,6 @@ pub struct ChildSession<'m, L, T> {
     learns: Option<Millis>,
     /// The process has ended, and its output was looked at again.
     looked: bool,
-    gone: Option<ExitReason>,
     closed: bool,
 }
 
@@ -46,7 +45,6 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> ChildSession<'m, L, T> {
             status: None,
             learns: None,
             looked: false,
-            gone: None,
             closed: false,
         }
     }
@@ -59,11 +57,6 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> ChildSession<'m, L, T> {
     /// Returns the steps to stop the process.
     pub const fn shutdown(&self) -> ChildShutdown {
         ChildShutdown { timeouts: self.timeouts, last: StopSignal::None, ended: None }
-    }
-
-    /// Returns whether the output of the process is to be read.
-    pub fn wants_output(&mut self) -> bool {
-        self.gone.is_none() && !self.lines.is_owing()
     }
 
     /// Takes what a turn has found out: the number of bytes that were read from stdout, which is 0 at its end and `None` if
@@ -90,36 +83,28 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> ChildSession<'m, L, T> {
             (None, None) if self.learns.is_none() && is_due(self.lines.last_words()) => ExitReason::Input,
             (_, None) => return false,
         };
-        self.gone.get_or_insert(reason);
+        self.lines.gone.get_or_insert(reason);
         false
     }
 
     /// Returns whether the command has to be started once more: the process has ended at the probe, and the client has not closed the
     /// connection.
     pub fn starts_again(&mut self) -> bool {
-        self.gone.is_some() && !self.closed && self.lines.give_up_probe()
+        self.lines.gone.is_some() && !self.closed && self.lines.give_up_probe()
     }
 
     /// Notes that another process was started.
     pub fn started(&mut self) {
-        self.lines.forget_writer();
+        self.lines.forget_server();
         self.log.start_again();
-        (self.status, self.learns, self.gone) = (None, None, None);
+        (self.status, self.learns) = (None, None);
         (self.looked, self.closed) = (false, false);
     }
 
     /// Notes that the client closes the connection.
     pub fn close(&mut self) {
         self.closed = true;
-        self.gone.get_or_insert(ExitReason::Closed);
-    }
-
-    /// Handles the messages that were read. If the process is gone, ends all requests.
-    pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
-        if self.gone.is_some() {
-            self.lines.end_of_input();
-        }
-        self.lines.run(now, handler);
+        self.lines.close();
     }
 
     /// Takes the log for one who stops the process, if this session ends before.
@@ -138,12 +123,12 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> TransportState<'m, T> for 
     }
 
     fn next_deadline(&self) -> Option<Millis> {
-        let last = self.learns.or(self.lines.last_words()).filter(|_| self.gone.is_none());
+        let last = self.learns.or(self.lines.last_words()).filter(|_| self.lines.gone.is_none());
         self.engine().next_deadline().into_iter().chain(last).min()
     }
 
     fn explain(&self, why: TransportError) -> String {
-        let gone = self.gone.filter(|_| why == TransportError::Closed);
+        let gone = self.lines.gone.filter(|_| why == TransportError::Closed);
         self.log.explain(why, gone.map(|gone| gone.explain(&self.program, self.status)).unwrap_or_default())
     }
 
@@ -156,7 +141,7 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> TransportState<'m, T> for 
     }
 }
 
-mcp_sansio::debug_fields!(impl<L, T> for ChildSession<'_, L, T> { program, gone });
+mcp_sansio::debug_fields!(impl<L, T> for ChildSession<'_, L, T> { program, lines });
 
 /// The steps to stop a process, and its end.
 #[derive(Clone, Copy, Debug)]
@@ -213,11 +198,14 @@ mod tests {
         child.found(None, None, 10);
         assert_eq!((child.learns, child.next_deadline()), (None, None));
         for now in [10, 50, 9 + LEARN] {
-            assert!(!child.found(Some(0), None, now) && child.wants_output());
+            assert!(!child.found(Some(0), None, now) && child.lines.wants_input());
             assert_eq!((child.learns, child.next_deadline()), (Some(10 + LEARN), Some(10 + LEARN)));
         }
         child.found(Some(0), None, 10 + LEARN);
-        assert_eq!((child.gone, child.next_deadline(), child.wants_output()), (Some(ExitReason::Output), None, false));
+        assert_eq!(
+            (child.lines.gone, child.next_deadline(), child.lines.wants_input()),
+            (Some(ExitReason::Output), None, false)
+        );
         assert!(child.explain(TransportError::Closed).contains("closed its stdout, but goes on"));
         assert_eq!(child.explain(TransportError::TimedOut), "");
     }
@@ -226,21 +214,21 @@ mod tests {
     #[test]
     fn a_closed_stdin_leaves_time_for_the_last_words() {
         let mut child = session();
-        child.run(100, &mut Ignore);
+        child.lines.run(100, &mut Ignore);
         child.lines.writer_failed();
         for (now, read) in [(599, None), (600, Some(1))] {
             assert!(!child.found(read, None, now));
-            assert_eq!((child.gone, child.next_deadline()), (None, Some(600)));
+            assert_eq!((child.lines.gone, child.next_deadline()), (None, Some(600)));
         }
         child.learns = Some(1000);
         child.found(None, None, 700);
-        assert_eq!((child.gone, child.next_deadline()), (None, Some(1000)));
+        assert_eq!((child.lines.gone, child.next_deadline()), (None, Some(1000)));
         child.learns = None;
         child.found(None, None, 600);
-        assert_eq!(child.gone, Some(ExitReason::Input));
+        assert_eq!(child.lines.gone, Some(ExitReason::Input));
         child.found(Some(0), None, 600);
         child.found(Some(0), None, 900);
-        assert_eq!(child.gone, Some(ExitReason::Input), "the first reason");
+        assert_eq!(child.lines.gone, Some(ExitReason::Input), "the first reason");
     }
 
     /// Between the last read and its end the process may have written more.
@@ -250,15 +238,15 @@ mod tests {
         for read in [None, Some(5)] {
             let mut child = session();
             assert!(child.found(read, over, 0));
-            assert_eq!(child.gone, None, "what was read last is handled first");
+            assert_eq!(child.lines.gone, None, "what was read last is handled first");
             assert!(!child.found(None, over, 0));
-            assert_eq!(child.gone, Some(ExitReason::Process));
+            assert_eq!(child.lines.gone, Some(ExitReason::Process));
         }
         let mut child = session();
         assert!(!child.found(Some(0), over, 0));
-        assert_eq!(child.gone, Some(ExitReason::Process), "nothing comes behind the end");
+        assert_eq!(child.lines.gone, Some(ExitReason::Process), "nothing comes behind the end");
         child.started();
-        assert!(child.gone.is_none() && child.status.is_none() && child.wants_output());
+        assert!(child.lines.gone.is_none() && child.status.is_none() && child.lines.wants_input());
     }
 
     /// A server that ends at the probe is started once more, unless the client is closed. One that starts slowly reads the probe
@@ -270,8 +258,8 @@ mod tests {
         {
             let mut child = session();
             child.lines.handle().client.connect();
-            child.run(0, &mut Ignore);
-            child.run(time, &mut Ignore);
+            child.lines.run(0, &mut Ignore);
+            child.lines.run(time, &mut Ignore);
             assert!(!child.starts_again(), "it runs");
             if closed_after == Some(0) {
                 child.close();
@@ -286,7 +274,7 @@ mod tests {
                 child.found(Some(0), Some(ExitStatus::default()), time + 1);
                 assert!(!child.starts_again(), "once");
             }
-            child.run(time + 2, &mut Ignore);
+            child.lines.run(time + 2, &mut Ignore);
             assert!(!child.lines.engine().is_opening());
         }
     }

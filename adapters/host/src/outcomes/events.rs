@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_not_read_ends() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
-        let engine = ClientOptions::new().engine(&PROFILE, 4);
+        let engine = ClientOptions::DEFAULT.engine(&PROFILE, 4);
         let mut client = LineClient::new(LineBuffer::new(Store::growing(1 << 10)), engine, LineSink::new(Vec::new()));
         client.handle().client.connect_as(Revision::V2026_07_28);
         let mut outcomes = Outcomes::default();
@@ -123,7 +123,7 @@ mod tests {
             let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"more":"{more}"}}"#);
             let params = Raw::parse(params.as_bytes()).ok();
             let mut count = |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| passed += 1;
-            OutcomeHandler::new(outcomes, &mut count)
+            OutcomeHandler { outcomes, handler: &mut count, happened: false }
                 .event(ClientEvent::Notification { method, params }, &mut client.handle());
             passed
         };
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_confirmed_stream_may_end_without_a_response() {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
-        let mut engine = ClientOptions::new().engine(&PROFILE, 4);
+        let mut engine = ClientOptions::DEFAULT.engine(&PROFILE, 4);
         engine.connect_as(Revision::V2026_07_28);
         for is_confirmed in [true, false] {
             let mut bell = EventFollower::new("bell.rung");

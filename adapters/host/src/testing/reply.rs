@@ -14,10 +14,13 @@ use crate::{OwnedResult, ServerError};
 /// All methods that read the answer panic if there is no answer, or an error of JSON-RPC, with the lines that came: a test
 /// fails there.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Reply {
     answer: Option<Result<OwnedResult, ServerError>>,
-    notifications: Vec<String>,
-    requests: Vec<String>,
+    /// The notifications that came with the answer or before it, each a line of JSON: progress, log messages, changes.
+    pub notifications: Vec<String>,
+    /// The requests of the server, each a line of JSON: up to 2025-11-25, questions of a handler.
+    pub requests: Vec<String>,
 }
 
 impl Reply {
@@ -107,18 +110,6 @@ impl Reply {
     pub fn structured(&self) -> Raw<'_> {
         let result = self.result();
         result.get("structuredContent").unwrap_or_else(|| panic!("the result has no structuredContent: {result}"))
-    }
-
-    /// Returns the notifications that came with the answer or before it, each a line of JSON: progress, log messages, changes.
-    #[must_use]
-    pub fn notifications(&self) -> &[String] {
-        &self.notifications
-    }
-
-    /// Returns the requests of the server, each a line of JSON: up to 2025-11-25, questions of a handler.
-    #[must_use]
-    pub fn requests(&self) -> &[String] {
-        &self.requests
     }
 }
 

@@ -156,11 +156,11 @@ impl Transport for Child {
             more = process.poll_errors(&mut self.session.log, cx);
         }
         let owing = self.session.lines.is_owing();
-        if self.session.wants_output() {
+        if self.session.lines.wants_input() {
             more |= self.read(now, status, cx);
         }
         more |= self.start_again();
-        self.session.run(now, handler);
+        self.session.lines.run(now, handler);
         self.link.poll_write(&mut self.session.lines, cx);
         more || owing && !self.session.lines.is_owing()
     }
@@ -427,9 +427,9 @@ mod tests {
         child.state_mut().handle().client.connect();
         let first = child.id();
         run_until(&mut child, 0, |child, _| child.id() != first);
-        assert!(child.session.wants_output() && child.process.is_some());
+        assert!(child.session.lines.wants_input() && child.process.is_some());
         let second = child.id();
-        run_until(&mut child, 0, |child, _| !child.session.wants_output());
+        run_until(&mut child, 0, |child, _| !child.session.lines.wants_input());
         assert!(child.state().explain(TransportError::Closed).contains("exit status: 3"));
         assert_eq!(child.id(), second);
 
@@ -467,7 +467,7 @@ mod tests {
             assert!(!is_read || !more, "there is nothing more to do");
             is_read
         });
-        assert!(child.session.wants_output());
+        assert!(child.session.lines.wants_input());
     }
 
     /// A process that is left behind and holds the output of the one that has ended, until its stdin is closed.

@@ -132,7 +132,7 @@ pub struct StreamTransport<R, W> {
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<R, W> {
     /// Makes a client's end of this reader and writer.
     pub fn new(reader: R, writer: W, info: &'static ClientInfo<'static>) -> Self {
-        StreamTransport::with(reader, writer, info, &ClientOptions::new())
+        StreamTransport::with(reader, writer, info, &ClientOptions::DEFAULT)
     }
 
     /// Makes a client's end of this reader and writer, with other times and limits.

@@ -291,7 +291,7 @@ mod tests {
     fn agreed(lists: &str) -> Subscriptions {
         static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
         let input = LineBuffer::new(Store::growing(1 << 10));
-        let engine = ClientOptions::new().engine(&PROFILE, 1);
+        let engine = ClientOptions::DEFAULT.engine(&PROFILE, 1);
         let mut session = LineClient::new(input, engine, Backlog::new(usize::MAX));
         session.client().connect_as(Revision::V2026_07_28);
         session.client().listen(&SubscriptionFilter::new().tools().prompts().resources()).unwrap();

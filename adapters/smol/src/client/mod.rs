@@ -286,7 +286,7 @@ impl Client {
     /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
     pub fn server(&self) -> Option<Arc<ServerHello>> {
-        self.with(|state| state.outcomes.hello().cloned())
+        self.with(|state| state.outcomes.hello.clone())
     }
 
     /// Sends a request, at once if there is room for it. Await its result; dropping the future cancels the request.

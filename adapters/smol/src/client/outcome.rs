@@ -61,7 +61,7 @@ pub struct Pages {
 
 impl Pages {
     pub(super) fn new(client: Client, list: &Request<'_>) -> Self {
-        Pages { client, list: list.keep().ok(), cursor: PageCursor::new(PageLimits::new()), under_way: None }
+        Pages { client, list: list.keep().ok(), cursor: PageCursor::new(PageLimits::DEFAULT), under_way: None }
     }
 
     /// Sets the limits of pages, bytes and time. Default: 1000 pages, 64 MiB, 5 minutes. A longer list ends with an

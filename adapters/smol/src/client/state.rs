@@ -142,9 +142,9 @@ impl State {
                 return false;
             };
             let mut handler = ListenHandler { listens, handler: &mut **handler };
-            let mut handler = OutcomeHandler::new(outcomes, &mut handler);
+            let mut handler = OutcomeHandler { outcomes, handler: &mut handler, happened: false };
             let more = transport.poll_run(now, cx, &mut handler);
-            if handler.has_happened() {
+            if handler.happened {
                 self.tell();
             }
             self.admit();

@@ -58,7 +58,7 @@ impl Client {
     /// [`SendError::Stale`] after its last event.
     pub async fn follow(&self, task: &mut TaskFollower) -> Result<TaskEvent, ClientError> {
         let id = task.handle().id().to_owned();
-        self.with(|state| state.wakes.extend(state.outcomes.followed().begin(&id)));
+        self.with(|state| state.wakes.extend(state.outcomes.followed.begin(&id)));
         let mut under_way: Option<PendingResponse> = None;
         loop {
             if let Some(event) = task.event() {
@@ -91,9 +91,8 @@ impl Client {
                     }
                 }
             };
-            let notified = poll_fn(|cx| {
-                self.with(|state| state.outcomes.followed().poll(&id, Some(cx.waker()), &mut state.wakes))
-            });
+            let notified =
+                poll_fn(|cx| self.with(|state| state.outcomes.followed.poll(&id, Some(cx.waker()), &mut state.wakes)));
             let notified = async { Happened::Notified(notified.await) };
             match futures_lite::future::or(next, notified).await {
                 // The task awaits no answer after it, so the response is dropped.
@@ -112,7 +111,7 @@ impl Client {
 
     /// Keeps no more notifications about a task.
     fn end_to_follow(&self, id: &str) {
-        self.with(|state| state.wakes.extend(state.outcomes.followed().end(id)));
+        self.with(|state| state.wakes.extend(state.outcomes.followed.end(id)));
     }
 }
 
@@ -144,10 +143,9 @@ mod tests {
         let stream = StreamTransport::new(NOTE.as_bytes(), futures_lite::io::sink(), &PROFILE);
         let mut state = State::new(Box::new(stream), Box::new(Ignore));
         state.connect(Some(mcp_sansio::revision::Revision::V2026_07_28)).unwrap();
-        ["a", "b"].iter().for_each(|id| _ = state.outcomes.followed().begin(id));
-        let poll = |state: &mut State, id, waker| {
-            state.outcomes.followed().poll(id, Some(waker), &mut state.wakes).is_pending()
-        };
+        ["a", "b"].iter().for_each(|id| _ = state.outcomes.followed.begin(id));
+        let poll =
+            |state: &mut State, id, waker| state.outcomes.followed.poll(id, Some(waker), &mut state.wakes).is_pending();
         for (id, at, expected) in [("a", 0, [0; 3]), ("b", 1, [0; 3]), ("a", 0, [0; 3]), ("a", 2, [1, 0, 0])] {
             assert!(poll(&mut state, id, &wakers[at]));
             std::mem::take(&mut state.wakes).wake();
@@ -186,7 +184,7 @@ mod tests {
             let revision = mcp_sansio::revision::Revision::V2026_07_28;
             async_io::block_on(client.connect_as(revision)).unwrap();
             let mut task = TaskFollower::resume(TaskHandle::new("a", revision), limits);
-            let count = || client.with(|state| format!("{:?}", state.outcomes.followed()).matches("id: ").count());
+            let count = || client.with(|state| format!("{:?}", state.outcomes.followed).matches("id: ").count());
             for _ in 0..statuses {
                 let status = next(&client, &mut driver, &mut task).unwrap();
                 assert!(matches!(status, TaskEvent::Status { .. }), "{status:?}");

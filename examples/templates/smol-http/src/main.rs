@@ -95,6 +95,6 @@ mod tests {
         conversation.open(Revision::V2025_11_25);
         conversation.request("resources/subscribe", &json!({ "uri": "notes://all" }));
         let reply = conversation.call("add", &json!({ "text": "Milk" }));
-        assert!(reply.notifications()[0].contains("notifications/resources/updated"), "{reply}");
+        assert!(reply.notifications[0].contains("notifications/resources/updated"), "{reply}");
     }
 }

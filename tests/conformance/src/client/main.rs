@@ -93,7 +93,7 @@ fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
         .feature(ClientCapability::Roots)
         .revisions(task.revisions());
     let info = if task.scenario == EXTENSIONS { info.extensions(OWN_EXTENSIONS, &[]) } else { info };
-    let options = HttpOptions::new().options(ClientOptions::new().timeout(TIMEOUT));
+    let options = HttpOptions::new().options(ClientOptions::DEFAULT.timeout(TIMEOUT));
     let speaks_2025_03_26 = task.revisions().contains(Revision::V2025_03_26);
     let login = login::options(&task.context, speaks_2025_03_26, task.revision.map(Revision::date));
     if smol {

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     };
     let info: &'static ClientInfo<'static> = Box::leak(Box::new(info(Revision::from_date(&revision))));
     // A server that starts slowly must not be taken for an older one.
-    let options = ClientOptions::new().timeout(STEP).probe_timeout(STEP);
+    let options = ClientOptions::DEFAULT.timeout(STEP).probe_timeout(STEP);
     let begun = Instant::now();
     let done = if target == "--" {
         let mut command = Command::new(words.next().unwrap_or_default());

@@ -116,7 +116,7 @@ fn import(notes: &mut Notes, call: &mut Call<'_>, path: String, kind: Option<Kin
         let total = lines.len() as u64;
         for (done, line) in (1..).zip(lines) {
             if job.is_cancelled() {
-                job.publish(ServerChange::Resources); // some lines are notes nevertheless
+                let _ = job.late.publish(ServerChange::Resources); // some lines are notes nevertheless
                 return Ok(done - 1);
             }
             db.import(line, kind.unwrap_or(Kind::Idea)).map_err(|error| error.to_string())?;

@@ -41,7 +41,7 @@ fn asks_before_it_removes() {
     for (sure, left) in [(false, 1), (true, 0)] {
         let mut notes = open(Revision::V2025_11_25, Delivery::Whole).0;
         notes.call("add", &json!({"title": "t", "body": "b", "kind": "idea"}));
-        let asked: Value = serde_json::from_str(&notes.call("remove", &json!({"id": 1})).requests()[0]).unwrap();
+        let asked: Value = serde_json::from_str(&notes.call("remove", &json!({"id": 1})).requests[0]).unwrap();
         assert_eq!(asked["params"]["message"], "Remove note 1, \"t\"?");
         let result = json!({"action": "accept", "content": {"sure": sure}});
         let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
@@ -63,7 +63,7 @@ fn imports_with_progress() {
     }
     let done = Reply::of(lines);
     assert_eq!(done.structured().deserialize::<Value>().unwrap(), json!({"imported": 2}));
-    assert_eq!(done.notifications().iter().filter(|line| line.contains("\"progress\"")).count(), 2, "{done}");
+    assert_eq!(done.notifications.iter().filter(|line| line.contains("\"progress\"")).count(), 2, "{done}");
 }
 
 #[test]

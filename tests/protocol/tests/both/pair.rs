@@ -21,8 +21,8 @@ impl Table {
         let mut pair = ClientServerPair::new(&PROFILE, &SERVICE, World::default()).cut(cut);
         match revision {
             // One half opens with the probe, one half with the known revision.
-            Revision::LATEST if seed & 1 == 0 => pair.client().connect(),
-            _ => pair.client().connect_as(revision),
+            Revision::LATEST if seed & 1 == 0 => pair.client.client().connect(),
+            _ => pair.client.client().connect_as(revision),
         }
         Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), dice: Dice::new(seed) }
     }
@@ -32,7 +32,7 @@ impl Table {
     }
 
     fn send(&mut self, number: u64) {
-        if let Ok(token) = self.pair.handle().send(&request(number)) {
+        if let Ok(token) = self.pair.client.handle().send(&request(number)) {
             assert!(!self.sent.contains(&token), "a token is given once");
             self.sent.push(token);
         }
@@ -40,13 +40,14 @@ impl Table {
 
     fn answer_question(&mut self, refuse: bool) {
         let at = self.random(self.seen.questions.len() as u64) as usize;
-        self.seen.answer(at, refuse, self.pair.handle());
+        self.seen.answer(at, refuse, self.pair.client.handle());
     }
 
     fn answer_call(&mut self) {
-        let Some(token) = self.pair.state().open.pop() else { return };
-        let _ = self.pair.progress(token, Progress::new(1));
-        let _ = self.pair.answer(token, |_, call| call.text("at last"));
+        let pair = &mut self.pair;
+        let Some(token) = pair.state.open.pop() else { return };
+        let _ = pair.server.progress(token, Progress::new(1));
+        let _ = pair.server.answer(pair.service, &mut pair.state, token, |_, call| call.text("at last"));
     }
 
     /// Does a random action.
@@ -60,14 +61,14 @@ impl Table {
                 let number = self.random(4);
                 let uris = &URIS[..(number as usize).min(2)];
                 let filter = SubscriptionFilter::new().tools().prompts().uris(uris);
-                if let Ok(token) = self.pair.client().listen(&filter) {
+                if let Ok(token) = self.pair.client.client().listen(&filter) {
                     self.sent.push(token);
                 }
             }
             6 => {
                 let at = self.random(self.sent.len().max(1) as u64) as usize;
                 if let Some(&token) = self.sent.get(at)
-                    && self.pair.handle().cancel(token, Some("enough")).is_ok()
+                    && self.pair.client.handle().cancel(token, Some("enough")).is_ok()
                 {
                     self.cancelled.push(token);
                 }
@@ -86,7 +87,7 @@ impl Table {
                 let millis = self.random(3_000);
                 self.pair.wait(millis, &mut self.seen);
             }
-            12 => drop(self.pair.handle().client.set_log_level(LoggingLevel::Debug, &mut Void)),
+            12 => drop(self.pair.client.handle().client.set_log_level(LoggingLevel::Debug, &mut Void)),
             _ => {
                 for _ in 0..self.random(12) {
                     self.pair.step(&mut self.seen);
@@ -99,7 +100,7 @@ impl Table {
     fn settle(&mut self) {
         for _ in 0..200 {
             self.pair.run(&mut self.seen);
-            if self.seen.questions.is_empty() && self.pair.state().open.is_empty() {
+            if self.seen.questions.is_empty() && self.pair.state.open.is_empty() {
                 return;
             }
             self.answer_question(false);
@@ -112,7 +113,7 @@ impl Table {
     fn check(&mut self, lost: bool) {
         for token in &self.sent {
             let (count, _) = self.seen.outcomes.get(token).copied().unwrap_or_default();
-            let open = self.pair.client().is_open(*token);
+            let open = self.pair.client.client().is_open(*token);
             let cancelled = self.cancelled.contains(token);
             assert_eq!(
                 count + u32::from(open) + u32::from(cancelled),
@@ -121,7 +122,7 @@ impl Table {
             );
         }
         if lost {
-            assert_eq!(self.pair.client().in_flight(), 0);
+            assert_eq!(self.pair.client.client().in_flight(), 0);
         }
     }
 }
@@ -160,7 +161,7 @@ impl mcp_sansio::sink::Out for Void {
 fn everything(revision: Revision, cut: Delivery) -> Table {
     let mut table = Table::new(revision, cut, 2);
     table.pair.run(&mut table.seen);
-    let listen = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
+    let listen = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
     table.settle();
     for number in 0..18 {
         table.send(number);
@@ -169,7 +170,7 @@ fn everything(revision: Revision, cut: Delivery) -> Table {
     table.pair.publish(ServerChange::Tools);
     table.pair.publish(ServerChange::Resource("r://one"));
     table.settle();
-    table.pair.handle().cancel(listen, None).unwrap();
+    table.pair.client.handle().cancel(listen, None).unwrap();
     table.settle();
     table
 }
@@ -189,10 +190,10 @@ fn the_whole_list_of_methods() {
             // The unknown cursor, tool and method.
             assert_eq!(failed.len(), 3, "{revision}");
             assert_eq!(table.sent.len(), if revision.is_modern() { 15 } else { 17 }, "{revision}");
-            assert_eq!(table.pair.client().in_flight(), 0);
+            assert_eq!(table.pair.client.client().in_flight(), 0);
             table.check(true);
-            let total = *moved.get_or_insert(table.pair.moved());
-            assert_eq!(table.pair.moved(), total, "{cut:?}");
+            let total = *moved.get_or_insert(table.pair.moved);
+            assert_eq!(table.pair.moved, total, "{cut:?}");
         }
     }
 }
@@ -207,8 +208,8 @@ fn every_schedule_gives_each_request_one_outcome() {
             }
             table.settle();
             table.check(false);
-            let listens = table.sent.iter().filter(|token| table.pair.client().is_open(**token)).count();
-            assert_eq!(table.pair.client().in_flight(), listens);
+            let listens = table.sent.iter().filter(|token| table.pair.client.client().is_open(**token)).count();
+            assert_eq!(table.pair.client.client().in_flight(), listens);
             table.pair.break_off();
             table.pair.run(&mut table.seen);
             table.check(true);
@@ -225,7 +226,7 @@ fn short(table: &mut Table) {
         table.send(number);
         table.pair.step(&mut table.seen);
     }
-    if let Ok(token) = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS[..1])) {
+    if let Ok(token) = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS[..1])) {
         table.sent.push(token);
     }
     table.pair.publish(ServerChange::Tools);
@@ -237,22 +238,22 @@ fn a_connection_lost_at_every_byte() {
     for revision in Revision::ALL {
         let mut whole = Table::new(revision, Delivery::Pieces(100), 2);
         short(&mut whole);
-        for at in 0..whole.pair.moved() {
+        for at in 0..whole.pair.moved {
             let mut table = Table::new(revision, Delivery::Pieces(100), 2);
             table.pair = table.pair.breaks_at(at);
             short(&mut table);
             table.pair.wait(1, &mut table.seen);
-            assert!(table.pair.is_broken());
+            assert!(table.pair.is_broken);
             table.check(true);
             assert_eq!(table.seen.connected + table.seen.unconnected, 1, "lost at {at}");
             // The same from the start.
             if at % 64 == 0 {
-                table.pair.state().open.clear();
+                table.pair.state.open.clear();
                 table.seen.questions.clear();
                 let before = table.sent.len();
                 table.pair.reconnect();
                 table.pair.run(&mut table.seen);
-                assert!(table.pair.client().is_connected(), "{revision}: lost at {at}");
+                assert!(table.pair.client.client().is_connected(), "{revision}: lost at {at}");
                 table.send(0);
                 table.settle();
                 assert_eq!(table.sent.len(), before + 1);
@@ -268,7 +269,7 @@ fn listens_live_on() {
     for revision in Revision::ALL {
         let mut table = Table::new(revision, Delivery::Bytes, 2);
         table.pair.run(&mut table.seen);
-        let listen = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
+        let listen = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
         table.send(5);
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.listening, 1);
@@ -279,6 +280,6 @@ fn listens_live_on() {
         table.pair.publish(ServerChange::Resource("t://two"));
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.changes, 1);
-        assert!(table.pair.client().is_open(listen));
+        assert!(table.pair.client.client().is_open(listen));
     }
 }

@@ -29,7 +29,7 @@ impl HttpOptions {
     /// Returns the defaults.
     pub const fn new() -> Self {
         HttpOptions {
-            options: ClientOptions::new(),
+            options: ClientOptions::DEFAULT,
             settle: Duration::from_secs(1),
             config: HttpClientConfig::DEFAULT,
             headers: Vec::new(),

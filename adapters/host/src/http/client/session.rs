@@ -268,7 +268,7 @@ impl HttpOptions {
         if self.config.names.is_empty() {
             self.config = self.config.names(mcp_sansio_extensions::tasks::NAMES);
         }
-        let remote = HttpTransport::growing_up_to(url, self.config, connections, self.options.message_limit());
+        let remote = HttpTransport::growing_up_to(url, self.config, connections, self.options.message);
         let mut remote = remote.map_err(|error| ClientError::Url(format!("{}: {error}", Redacted(url))))?;
         for (name, value) in &self.headers {
             set_header(&mut remote, name, value)?;

@@ -143,7 +143,7 @@ impl Transport for Scripted {
 fn scripted(info: &'static ClientInfo<'static>, limit: usize) -> (Scripted, Arc<Mutex<Desk>>) {
     let desk = Arc::<Mutex<Desk>>::default();
     let input = LineBuffer::new(Store::growing(1 << 20));
-    let engine = ClientOptions::new().engine(info, IN_FLIGHT);
+    let engine = ClientOptions::DEFAULT.engine(info, IN_FLIGHT);
     let session = LineClient::new(input, engine, Backlog::new(limit));
     (Scripted { session, desk: Arc::clone(&desk) }, desk)
 }
@@ -487,7 +487,7 @@ fn with_a_known_revision_the_connection_is_open_at_once() {
     let mut scene = Scene::with(&OLDER, usize::MAX);
     scene.state.connect(Some(Revision::V2025_11_25)).unwrap();
     assert!(scene.opened(&task).is_pending());
-    assert!(scene.state.outcomes.hello().is_none());
+    assert!(scene.state.outcomes.hello.is_none());
 }
 
 /// Its error was not taken, since the future that waited for it was dropped.
