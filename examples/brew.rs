@@ -204,14 +204,14 @@ fn serve_stdio(kitchen: &mut Kitchen) -> io::Result<()> {
     let started = Instant::now();
     loop {
         let now = started.elapsed().as_millis() as Millis;
-        session.expire(now);
+        session.server.expire(now);
         run_and_send(&mut session, kitchen)?;
         let next = go_on(kitchen, session.has_ended(), now);
         while let Some(id) = kitchen.tasks.next_change() {
-            session.publish(ServerChange::Topic { member: "taskIds", key: id.as_str() });
+            session.server.publish(ServerChange::Topic { member: "taskIds", key: id.as_str() });
         }
         while let Some(request) = kitchen.tasks.next_resumable() {
-            let _ = session.resume(request);
+            let _ = session.server.wake(request);
         }
         run_and_send(&mut session, kitchen)?;
         if session.has_ended() && (session.is_done() || kitchen.jobs.is_empty()) {
@@ -259,9 +259,9 @@ fn run_and_send(session: &mut Session, kitchen: &mut Kitchen) -> io::Result<()> 
     loop {
         let next = session.run(&SERVICE, kitchen);
         let mut out = io::stdout().lock();
-        out.write_all(session.pending())?;
+        out.write_all(session.out.pending())?;
         out.flush()?;
-        session.sent(session.pending().len());
+        session.out.sent(session.out.pending().len());
         if next == NextStep::Read {
             return Ok(());
         }

@@ -102,9 +102,9 @@ impl Client {
     fn transfer(&mut self) {
         let Client { stream, session, .. } = self;
         let mut moved = || -> io::Result<()> {
-            if !session.pending().is_empty() {
-                let sent = unless_blocked(stream.write(session.pending()))?;
-                session.sent(sent.unwrap_or(0));
+            if !session.out.pending().is_empty() {
+                let sent = unless_blocked(stream.write(session.out.pending()))?;
+                session.out.sent(sent.unwrap_or(0));
             }
             // While the output is full, read nothing: a client that does not read is not served further.
             if !self.leaving && self.next == NextStep::Read {
@@ -119,11 +119,11 @@ impl Client {
 
     fn waits_for(&self) -> PollFlags {
         let reads = if self.leaving || self.next == NextStep::Write { PollFlags::empty() } else { PollFlags::IN };
-        if self.session.pending().is_empty() { reads } else { reads | PollFlags::OUT }
+        if self.session.out.pending().is_empty() { reads } else { reads | PollFlags::OUT }
     }
 
     fn has_ended(&self) -> bool {
-        self.gone || (self.leaving && self.session.pending().is_empty())
+        self.gone || (self.leaving && self.session.out.pending().is_empty())
     }
 }
 
@@ -144,23 +144,26 @@ fn main() -> io::Result<()> {
         // 1. Let the engine work: it never blocks. A change goes to all, also to those that have run before it.
         loop {
             for client in &mut clients {
-                client.session.expire(now);
+                client.session.server.expire(now);
                 client.next = client.session.run(&service, &mut notes);
             }
             if !std::mem::take(&mut notes.changed) {
                 break;
             }
-            clients.iter_mut().for_each(|client| client.session.publish(ServerChange::Resource(ALL)));
+            clients.iter_mut().for_each(|client| client.session.server.publish(ServerChange::Resource(ALL)));
         }
         for id in notes.leaving.drain(..) {
-            clients.iter_mut().filter(|client| client.session.id() == id).for_each(|client| client.leaving = true);
+            clients
+                .iter_mut()
+                .filter(|client| client.session.server.id() == id)
+                .for_each(|client| client.leaving = true);
         }
         // 2. Wait until a socket is ready, or a reminder is due.
         wait(&listener, &clients, next_due(&notes, now).map(|at| at - now))?;
         // 3. Move bytes, and end what has ended: its requests are cancelled.
         clients.iter_mut().for_each(Client::transfer);
         for mut client in clients.extract_if(.., |client| client.has_ended()) {
-            let server = client.session.server();
+            let server = &mut client.session.server;
             service.end_scope(&mut notes, server.scope(), server);
         }
         if clients.len() < CLIENTS

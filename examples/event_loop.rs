@@ -58,14 +58,14 @@ fn main() -> io::Result<()> {
     loop {
         // 1. Let the engine work: it never blocks.
         let now = started.elapsed().as_millis() as Millis;
-        session.expire(now);
+        session.server.expire(now);
         answer_due(&mut session, &service, &mut reminders, now);
         let next = session.run(&service, &mut reminders);
-        if !open && session.is_done() && session.pending().is_empty() {
+        if !open && session.is_done() && session.out.pending().is_empty() {
             return Ok(());
         }
         // 2. Wait. While the output is full, read nothing: a client that does not read is not served further.
-        let (reads, writes) = (open && next == NextStep::Read, !session.pending().is_empty());
+        let (reads, writes) = (open && next == NextStep::Read, !session.out.pending().is_empty());
         wait(reads.then_some(&input), writes.then_some(&output), next_due(&reminders, now).map(|at| at - now))?;
         // 3. Move as many bytes as possible without blocking.
         if reads {
@@ -78,8 +78,8 @@ fn main() -> io::Result<()> {
             }
         }
         if writes {
-            match ready(rustix::io::write(&output.fd, session.pending())) {
-                Ok(n) => session.sent(n.unwrap_or(0)),
+            match ready(rustix::io::write(&output.fd, session.out.pending())) {
+                Ok(n) => session.out.sent(n.unwrap_or(0)),
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 Err(error) => return Err(error),
             }

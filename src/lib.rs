@@ -36,8 +36,8 @@
 //!     session.filled(piece.len());
 //!     loop {
 //!         let next = session.run(&service, &mut counter);
-//!         sent.extend_from_slice(session.pending()); // a real connection takes what it can
-//!         session.sent(session.pending().len());
+//!         sent.extend_from_slice(session.out.pending()); // a real connection takes what it can
+//!         session.out.sent(session.out.pending().len());
 //!         if next == NextStep::Read {
 //!             break;
 //!         }

@@ -2,25 +2,23 @@
 //!
 //! A [`LineServer`] does no I/O. The loop around it, yours or that of an adapter, takes these steps in each turn:
 //!
-//! 1. Call [`expire`](LineServer::expire) with the time, if handlers ask the client or read the time.
+//! 1. Call [`Server::expire`] with the time, if handlers ask the client or read the time.
 //! 2. Call [`run`](LineServer::run). After [`NextStep::Read`] read on; after [`NextStep::Write`] only when something was
 //!    sent. Send the pending bytes in both cases.
 //! 3. Read into [`space`](LineServer::space), and call [`filled`](LineServer::filled) with the number of bytes. At the end of
 //!    the input call [`end_of_input`](LineServer::end_of_input).
-//! 4. Write the [`pending`](LineServer::pending) bytes, and call [`sent`](LineServer::sent) with the number of bytes. The loop
-//!    ends when [`is_done`](LineServer::is_done) and nothing is pending.
+//! 4. Write the [`pending`](LineSink::pending) bytes of [`out`](LineServer::out), and call [`sent`](LineSink::sent) with the number
+//!    of bytes. The loop ends when [`is_done`](LineServer::is_done) and nothing is pending.
 //!
-//! Between turns, [`answer`](LineServer::answer) requests that were put off, [`resume`](LineServer::resume) suspended ones, and
-//! [`publish`](LineServer::publish) changes; then run. Call [`new_peer`](LineServer::new_peer) when the wire shows that the
+//! Between turns, [`answer`](LineServer::answer) requests that were put off, [wake](Server::wake) suspended ones, and
+//! [publish](Server::publish) changes; then run. Call [`new_peer`](LineServer::new_peer) when the wire shows that the
 //! client has gone and another one may come.
 //!
 //! See [stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio).
 
 pub use crate::frame::NextStep;
 use crate::frame::{LineBuffer, LineStatus};
-use crate::server::{
-    Millis, NotifyStatus, Progress, PullStatus, RequestToken, RespondError, Server, ServerChange, ServerId, WINDOWS,
-};
+use crate::server::{NotifyStatus, Progress, PullStatus, RequestToken, RespondError, Server, WINDOWS};
 use crate::service::{Dispatched, HandlerResult, LateRequest, Service};
 use crate::sink::{FullError, LineSink, Out, Storage};
 
@@ -47,16 +45,18 @@ const LINE: u32 = 0;
 /// // 2. Run.
 /// while session.run(&service, &mut ()) == NextStep::Write {
 ///     // 3. Write the pending bytes, as many as the other end takes.
-///     let taken = session.pending().len();
-///     session.sent(taken);
+///     let taken = session.out.pending().len();
+///     session.out.sent(taken);
 /// }
-/// assert_eq!(session.pending(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+/// assert_eq!(session.out.pending(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 /// ```
 #[derive(Debug)]
 pub struct LineServer<'m, O> {
     input: LineBuffer<'m>,
-    server: Server<'m>,
-    out: O,
+    /// The server.
+    pub server: Server<'m>,
+    /// The sink, whose pending bytes are to be sent.
+    pub out: O,
     ended: bool,
 }
 
@@ -187,63 +187,13 @@ impl<'m, O: Out> LineServer<'m, O> {
         service.answer(state, request, &mut self.server, &mut self.out, answer).map(drop)
     }
 
-    /// Resumes a request that its handler has [suspended](crate::service::RequestContext::suspend). The next
-    /// [`run`](LineServer::run) runs the handler again.
-    ///
-    /// # Errors
-    /// [`RespondError::Stale`] if it was answered or cancelled, [`RespondError::WrongKind`] if it is not suspended.
-    pub fn resume(&mut self, token: RequestToken) -> Result<(), RespondError> {
-        self.server.wake(token)
-    }
-
     /// Sends `notifications/progress` for a request that was put off, see [`Server::progress`].
     pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
         self.server.progress(token, progress, &mut self.out)
     }
-
-    /// Publishes a change to the client of this connection. The next [`run`](LineServer::run) writes it, see
-    /// [`Server::publish`].
-    pub fn publish(&mut self, change: ServerChange<'_>) {
-        self.server.publish(change);
-    }
-
-    /// Sets the time and ends questions whose deadline has passed, see [`Server::expire`].
-    pub fn expire(&mut self, now: Millis) {
-        self.server.expire(now);
-    }
-
-    /// Returns the identity of the connection, see [`Server::id`].
-    pub const fn id(&self) -> ServerId {
-        self.server.id()
-    }
-
-    /// Returns the server.
-    pub fn server(&mut self) -> &mut Server<'m> {
-        &mut self.server
-    }
-
-    /// Returns the server and the sink, to send messages.
-    pub fn parts(&mut self) -> (&mut Server<'m>, &mut O) {
-        (&mut self.server, &mut self.out)
-    }
-
-    /// Returns the sink.
-    pub fn out(&mut self) -> &mut O {
-        &mut self.out
-    }
 }
 
 impl<S: Storage> LineServer<'_, LineSink<S>> {
-    /// Returns the bytes to send.
-    pub fn pending(&self) -> &[u8] {
-        self.out.pending()
-    }
-
-    /// Removes the first `n` pending bytes: they were sent.
-    pub fn sent(&mut self, n: usize) {
-        self.out.sent(n);
-    }
-
     /// Prepares the connection for another client on the same wire. Call it when the wire shows that the client has gone (DTR
     /// of a USB serial line falls, the cable is unplugged, a break), or to use a connection again whose input has ended.
     ///

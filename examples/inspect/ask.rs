@@ -57,7 +57,7 @@ impl Asker<'_> {
             _ => return self.not_shown("The form is invalid", params),
         };
         let mut names = BTreeSet::new();
-        if let Some(field) = form.fields().find(|field| !names.insert(field.name().to_string())) {
+        if let Some(field) = form.fields().find(|field| !names.insert(field.name.to_string())) {
             return self.not_shown(&format!("It has the field {} twice", label(field)), params);
         }
         // What is not asked for is not agreed to.
@@ -127,7 +127,7 @@ impl Asker<'_> {
         self.say(Dim, &format!("{enter}:no declines, Ctrl-D cancels."));
         for field in form.fields() {
             if let Some(value) = self.field(field)? {
-                content.add(&field.name().to_string(), &value);
+                content.add(&field.name.to_string(), &value);
             }
         }
         Ok(content.finish())
@@ -320,8 +320,8 @@ impl Asker<'_> {
 
 /// Returns the name of a field for the user: one that can be seen.
 fn label(field: Field<'_>) -> String {
-    let shown = [field.label(), field.name()].map(one_line).into_iter().find(|text| !text.is_empty());
-    shown.unwrap_or_else(|| quote(&field.name().to_string()))
+    let shown = [field.label(), field.name].map(one_line).into_iter().find(|text| !text.is_empty());
+    shown.unwrap_or_else(|| quote(&field.name.to_string()))
 }
 
 /// Returns `true` for a field that has no kind of the protocol.
@@ -332,7 +332,7 @@ fn is_odd(field: Field<'_>) -> bool {
 /// Returns a name that the form requires, and that no field has.
 fn unknown(form: Form<'_>) -> Option<String> {
     let names = form.raw().get("required").into_iter().flat_map(|names| names.items());
-    let is_field = |name: &Raw<'_>| name.text().is_some_and(|name| form.fields().any(|field| field.name().same(&name)));
+    let is_field = |name: &Raw<'_>| name.text().is_some_and(|name| form.fields().any(|field| field.name.same(&name)));
     names.into_iter().find(|name| !is_field(name)).map(compact)
 }
 

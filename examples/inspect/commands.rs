@@ -167,7 +167,7 @@ impl Run<'_, '_> {
     }
 
     fn features(&mut self) -> ServerCapabilities {
-        self.session.client().engine().offered()
+        self.session.client().engine().offered
     }
 
     /// Sets the log level. Up to 2025-11-25 servers choose the level themselves, so it is set only on request.
@@ -447,7 +447,7 @@ impl Run<'_, '_> {
     pub(crate) fn show_call(&self, answer: &OwnedResult) -> Done {
         let result: CallToolResult<'_> = answer.view()?;
         self.show_or_save(answer, |page| show::call(page, result))?;
-        if result.is_error() { Err(Trouble::Tool) } else { Ok(()) }
+        if result.is_error { Err(Trouble::Tool) } else { Ok(()) }
     }
 
     /// Warns if the arguments do not fit the schema. They are sent anyway, because the schema may be wrong.

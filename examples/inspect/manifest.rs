@@ -353,7 +353,7 @@ impl Run<'_, '_> {
         let pages = self.list("tools", ServerCapability::Tools)?;
         let tools: Vec<Raw<'_>> =
             pages.iter().filter_map(|page| page.raw().get("tools")).flat_map(|tools| tools.items()).collect();
-        let has_prompts = self.session.client().engine().offered().has(ServerCapability::Prompts);
+        let has_prompts = self.session.client().engine().offered.has(ServerCapability::Prompts);
         let hello = self.session.client().server().cloned();
         let info = hello.as_ref().and_then(|hello| hello.server());
         let Some(info) = info else { return Err(Trouble::Over("the server does not say its name".into())) };

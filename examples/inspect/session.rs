@@ -184,7 +184,7 @@ impl<'m> Session<'m> {
         self.around.live.borrow_mut().waits(false);
         self.around.live.borrow_mut().clear();
         if matches!(outcome, Err(ClientError::Server(_))) {
-            self.refused = request.method_name().to_owned();
+            self.refused = request.name.to_owned();
         }
         outcome
     }
@@ -213,17 +213,15 @@ impl<'m> Session<'m> {
         while let Some(request) = cursor.ask(&list) {
             let page = self.request(&request?);
             if !cursor.took(&page) {
-                let words = format!(
-                    "{}: the server gives the same page again and again; what follows is left out",
-                    list.method_name()
-                );
+                let words =
+                    format!("{}: the server gives the same page again and again; what follows is left out", list.name);
                 self.around.live.borrow_mut().note(Style::Warn, &words);
                 break;
             }
             pages.push(page?);
         }
         // The user may miss a tool: name the excluded ones.
-        let excluded = if list.method_name() == "tools/list" { self.client.excluded() } else { Vec::new() };
+        let excluded = if list.name == "tools/list" { self.client.excluded() } else { Vec::new() };
         let mut live = self.around.live.borrow_mut();
         excluded.iter().for_each(|tool| live.note(Style::Warn, &tool.to_string()));
         Ok(pages)

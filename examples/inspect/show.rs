@@ -264,10 +264,10 @@ fn argument(argument: Result<PromptArgumentView<'_>, ViewError>) -> Vec<Spans> {
 
 /// Shows the result of a tool.
 pub(crate) fn call(page: &mut Page, result: CallToolResult<'_>) {
-    if result.is_error() {
+    if result.is_error {
         page.say(0, Bad, "The tool failed:");
     }
-    let structured = result.structured();
+    let structured = result.structured;
     let mut is_told = false;
     for piece in result.content() {
         let text = piece.as_ref().ok().and_then(ContentBlockView::text).map(|text| text.to_string());
@@ -285,7 +285,7 @@ pub(crate) fn call(page: &mut Page, result: CallToolResult<'_>) {
         show_json(page, 0, structured);
     }
     if structured.is_none() && result.content().next().is_none() {
-        let words = if result.is_error() { "It says no more." } else { "The tool answered nothing, and did not fail." };
+        let words = if result.is_error { "It says no more." } else { "The tool answered nothing, and did not fail." };
         page.say(0, Dim, words);
     }
 }
@@ -319,7 +319,7 @@ fn content(page: &mut Page, indent: usize, piece: Result<ContentBlockView<'_>, V
         Ok(piece) => piece,
         Err(flaw) => return page.spans(indent, &Spans::of(Bad, "Content that is not whole: ").and(Plain, flaw)),
     };
-    match piece.kind() {
+    match piece.kind {
         ContentBlockKind::Text(quote) => text(page, indent, quote),
         ContentBlockKind::Image { data, mime } => media(page, indent, "image", data, mime),
         ContentBlockKind::Audio { data, mime } => media(page, indent, "audio", data, mime),
@@ -454,7 +454,7 @@ pub(crate) fn one_body(result: Raw<'_>) -> Option<Vec<u8>> {
     if let Ok(read) = ReadResourceResult::of(result) {
         bodies.extend(read.contents().flatten().map(of));
     } else if let Ok(call) = CallToolResult::of(result) {
-        bodies.extend(call.content().flatten().filter_map(|piece| match piece.kind() {
+        bodies.extend(call.content().flatten().filter_map(|piece| match piece.kind {
             ContentBlockKind::Text(text) => Some((Some(text), None)),
             ContentBlockKind::Image { data, .. } | ContentBlockKind::Audio { data, .. } => Some((None, Some(data))),
             ContentBlockKind::Resource(contents) => Some(of(contents)),

@@ -314,15 +314,15 @@ fn request(u: &mut Unstructured<'_>) -> Result<Request<'static>> {
 
 /// Runs an operation of the application. A refused operation must change nothing.
 fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
-    let open = session.client().in_flight();
-    let pending = session.pending().len();
+    let open = session.client.in_flight();
+    let pending = session.out.pending().len();
     let refused = match u.int_in_range(0..=7)? {
         0..=2 => session.handle().send(&request(u)?).map(|token| seen.sent(token)),
         3 => {
             let uris = ["r://x", "r://y\""];
             let filter = SubscriptionFilter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
             let filter = if u.ratio(1, 4)? { filter.prompts().topics(&[("things", &["k\""])]) } else { filter };
-            session.client().listen(&filter).map(|token| seen.sent(token))
+            session.client.listen(&filter).map(|token| seen.sent(token))
         }
         4 => {
             if seen.sent.is_empty() {
@@ -344,7 +344,7 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
         }
     };
     if refused.is_err() {
-        assert_eq!((session.client().in_flight(), session.pending().len()), (open, pending));
+        assert_eq!((session.client.in_flight(), session.out.pending().len()), (open, pending));
     }
     Ok(())
 }
@@ -394,13 +394,13 @@ fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut
     ])?;
     match u.int_in_range(0..=6)? {
         6 => drop(session.give_up_probe()),
-        0 => session.client().connect(),
-        1 => session.client().connect_as(revision),
+        0 => session.client.connect(),
+        1 => session.client.connect_as(revision),
         2 => session.reconnect(TransportError::SessionLost),
         3 => session.end_of_input(),
         _ => {
             let wire = seen.open.back().map_or(0, |last| last.id);
-            session.client().lost(wire, why);
+            session.client.lost(wire, why);
         }
     }
     Ok(())
@@ -411,7 +411,7 @@ fn work(session: &mut Connection<'_>, now: u64, seen: &mut Seen) {
     for _ in 0..100_000 {
         match session.run(now, seen) {
             NextStep::Write => {
-                assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
+                assert!(!session.out.pending().is_empty(), "it wants room and has nothing to send");
                 drain(session, usize::MAX, seen);
             }
             _ => return,
@@ -421,9 +421,9 @@ fn work(session: &mut Connection<'_>, now: u64, seen: &mut Seen) {
 }
 
 fn drain(session: &mut Connection<'_>, n: usize, seen: &mut Seen) {
-    let n = n.min(session.pending().len());
-    seen.take(&session.pending()[..n]);
-    session.sent(n);
+    let n = n.min(session.out.pending().len());
+    seen.take(&session.out.pending()[..n]);
+    session.out.sent(n);
 }
 
 fn feed(session: &mut Connection<'_>, mut bytes: &[u8], limit: usize, now: u64, seen: &mut Seen) {
@@ -458,8 +458,8 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         Some(Revision::V2025_11_25),
         Some(Revision::V2025_03_26),
     ])? {
-        Some(revision) => session.client().connect_as(*revision),
-        None => session.client().connect(),
+        Some(revision) => session.client.connect_as(*revision),
+        None => session.client.connect(),
     }
     while !u.is_empty() && steps < 200 {
         steps += 1;
@@ -489,8 +489,8 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     session.end_of_input();
     // Nothing reads from the client any more, and still it must come to an end.
     assert_eq!(session.run(now, &mut seen), NextStep::Read);
-    assert_eq!(session.client().in_flight(), 0, "a request is left open");
-    assert_eq!(session.client().next_deadline(), None);
+    assert_eq!(session.client.in_flight(), 0, "a request is left open");
+    assert_eq!(session.client.next_deadline(), None);
     drain(&mut session, usize::MAX, &mut seen);
     assert!(seen.line.is_empty(), "a line is left without its end");
     seen.check();

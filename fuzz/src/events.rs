@@ -35,7 +35,7 @@ const SERVICE: Service<'static, State> = Service::new("events", "1").extend(&EXT
 fn poll(state: &mut State, params: &Value) -> Value {
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "events/poll", "params": params }).to_string();
     let (mut server, mut out) = (Server::growing(MessageLimits::default()), LineSink::new(Vec::new()));
-    server.set_now(EMITTED);
+    server.now = EMITTED;
     let done = SERVICE.dispatch_from(&MessageSource::LINE, state, line.as_bytes(), &mut server, &mut out);
     assert!(done.is_ok(), "{done:?}");
     serde_json::from_slice(out.pending()).expect("one answer")

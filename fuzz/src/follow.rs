@@ -265,7 +265,7 @@ impl World {
                 self.known = self.now;
                 match self.task.next(self.now) {
                     TaskStep::Send(request) => {
-                        assert!(self.now < end && request.method_name().starts_with("tasks/"));
+                        assert!(self.now < end && request.name.starts_with("tasks/"));
                         self.send(u)?;
                     }
                     TaskStep::Wait(until) => {

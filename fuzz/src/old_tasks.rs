@@ -73,7 +73,7 @@ impl World {
     /// Sends a message. Returns the answer to its request, if there is one already.
     fn say(&mut self, user: Option<&str>, message: &Value) -> Option<Value> {
         let source = MessageSource::LINE.principal(user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut out = LineSink::new(Vec::new());
         let line = message.to_string();
         let done = SERVICE.dispatch_from(&source, &mut self.state, line.as_bytes(), &mut self.server, &mut out);

@@ -366,7 +366,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 feed(&mut session, &service, &mut state, &line, limit, &mut seen);
             }
             5 => {
-                let n = u.int_in_range(0..=session.pending().len())?;
+                let n = u.int_in_range(0..=session.out.pending().len())?;
                 drain(&mut session, n, &mut seen);
             }
             6 if !state.open.is_empty() => {
@@ -377,7 +377,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                     0 => session.answer(&service, &mut state, token.as_read("r://one"), |_, read| read.text("at last")),
                     1 => session.answer(&service, &mut state, token.as_prompt(), |_, get| get.user("at last")),
                     2 => session.answer(&service, &mut state, token.as_custom(), |_, other| other.decline()),
-                    3 => session.resume(token),
+                    3 => session.server.wake(token),
                     _ => session.answer(&service, &mut state, token, |_, call| call.text(&text)),
                 };
                 match answered {
@@ -385,10 +385,10 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                     Err(_) => {}
                 }
             }
-            7 => session.publish(if u.arbitrary()? { ServerChange::Tools } else { ServerChange::Resource("r://one") }),
+            7 => session.server.publish(if u.arbitrary()? { ServerChange::Tools } else { ServerChange::Resource("r://one") }),
             8 => {
                 time += u.int_in_range(0..=60)?;
-                session.expire(time);
+                session.server.expire(time);
             }
             _ if !seen.asked.is_empty() => {
                 let id = seen.asked[u.choose_index(seen.asked.len())?];
@@ -431,8 +431,8 @@ fn work(session: &mut Connection<'_>, service: &Service<'_, State>, state: &mut 
     for _ in 0..100_000 {
         match session.run(service, state) {
             NextStep::Write => {
-                assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
-                let all = session.pending().len();
+                assert!(!session.out.pending().is_empty(), "it wants room and has nothing to send");
+                let all = session.out.pending().len();
                 drain(session, all, seen);
             }
             _ => return,
@@ -442,8 +442,8 @@ fn work(session: &mut Connection<'_>, service: &Service<'_, State>, state: &mut 
 }
 
 fn drain(session: &mut Connection<'_>, n: usize, seen: &mut Seen) {
-    seen.take(&session.pending()[..n]);
-    session.sent(n);
+    seen.take(&session.out.pending()[..n]);
+    session.out.sent(n);
 }
 
 /// Ends the input: the server must send all answers.
@@ -451,12 +451,12 @@ fn finish(mut session: Connection<'_>, service: &Service<'_, State>, state: &mut
     session.end_of_input();
     work(&mut session, service, state, seen);
     while session.abandon() == NextStep::Write {
-        let all = session.pending().len();
+        let all = session.out.pending().len();
         drain(&mut session, all, seen);
     }
     work(&mut session, service, state, seen);
-    let all = session.pending().len();
+    let all = session.out.pending().len();
     drain(&mut session, all, seen);
-    assert_eq!(session.server().in_flight(), 0, "a request is left open");
+    assert_eq!(session.server.in_flight(), 0, "a request is left open");
     assert!(seen.line.is_empty(), "a line is left without its end");
 }

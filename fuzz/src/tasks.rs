@@ -91,7 +91,7 @@ impl World {
         });
         let line = json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params }).to_string();
         let source = MessageSource::LINE.principal(user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut out = LineSink::new(Vec::new());
         let done = SERVICE.dispatch_from(&source, &mut self.state, line.as_bytes(), &mut self.server, &mut out);
         assert!(done.is_ok(), "a sink that grows takes everything");

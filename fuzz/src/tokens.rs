@@ -208,7 +208,7 @@ fn presented(u: &mut Unstructured<'_>) -> Result<()> {
     headers.extend((0..u.int_in_range(0..=2)?).map(|_| ("dpop", &b" p "[..])));
     let headers = &headers[..];
     let head = RequestHead::new("POST", "/mcp", query, &headers);
-    let found = PresentedToken::read(&head).map(|found| (found.scheme(), found.token().to_owned()));
+    let found = PresentedToken::read(&head).map(|found| (found.scheme, found.token.to_owned()));
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-'..=b'/' | b'_' | b'~' | b'+' | b'=');
     let expected = match (&values[..], query) {
         (_, Some("a=b&access_token=x")) => Err(TokenError::Malformed),

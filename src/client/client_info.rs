@@ -25,8 +25,10 @@ use crate::sink::Writer;
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct ClientInfo<'t> {
-    name: &'t str,
-    version: &'t str,
+    /// The name of the client, its `name`.
+    pub name: &'t str,
+    /// The version of the client, its `version`.
+    pub version: &'t str,
     title: Option<&'t str>,
     description: Option<&'t str>,
     website: Option<&'t str>,
@@ -126,18 +128,6 @@ impl<'t> ClientInfo<'t> {
     /// one. Default: none.
     pub const fn layers<const N: usize>(self, layers: &'t [&'t dyn Layer; N]) -> Self {
         ClientInfo { around: Some(layers), ..self }
-    }
-
-    /// Returns the name of the client, its `name`.
-    #[must_use]
-    pub const fn name(&self) -> &'t str {
-        self.name
-    }
-
-    /// Returns the version of the client, its `version`.
-    #[must_use]
-    pub const fn version(&self) -> &'t str {
-        self.version
     }
 
     /// Returns `true` if the client declares the capability.

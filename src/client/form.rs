@@ -29,7 +29,7 @@
 //!
 //! assert!(form.check(Raw::constant(r#"{"mail":"a@example.com","color":"r"}"#)).is_ok());
 //! let (field, error) = form.check(Raw::constant(r#"{"color":"r"}"#)).unwrap_err();
-//! assert!(field.is_some_and(|field| field.name().eq_str("mail")) && error == FormError::Missing);
+//! assert!(field.is_some_and(|field| field.name.eq_str("mail")) && error == FormError::Missing);
 //! # Ok::<(), ViewError>(())
 //! ```
 
@@ -130,9 +130,12 @@ impl<'a> Form<'a> {
 
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Field<'a> {
-    name: Text<'a>,
-    schema: Raw<'a>,
+    /// The name: the key in the answer.
+    pub name: Text<'a>,
+    /// The schema of the field.
+    pub schema: Raw<'a>,
     required: Option<Raw<'a>>,
 }
 
@@ -181,12 +184,6 @@ pub enum FieldKind<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Returns the name: the key in the answer.
-    #[must_use]
-    pub const fn name(&self) -> Text<'a> {
-        self.name
-    }
-
     /// Returns `title`, a name for people.
     #[must_use]
     pub fn title(&self) -> Option<Text<'a>> {
@@ -217,12 +214,6 @@ impl<'a> Field<'a> {
     #[must_use]
     pub fn default(&self) -> Option<Raw<'a>> {
         self.schema.get("default")
-    }
-
-    /// Returns the schema of the field.
-    #[must_use]
-    pub const fn schema(&self) -> Raw<'a> {
-        self.schema
     }
 
     /// Returns the kind with its limits.
@@ -648,7 +639,7 @@ mod tests {
         let (field, error) = form.check(raw(r#"{"age":3}"#)).unwrap_err();
         assert_eq!(format!("{}: {error}", field.unwrap().label()), "name: required");
         let (field, error) = form.check(raw(r#"{"name":"x","age":"3"}"#)).unwrap_err();
-        assert!(field.is_some_and(|field| field.name().eq_str("age")) && error == FormError::Type);
+        assert!(field.is_some_and(|field| field.name.eq_str("age")) && error == FormError::Type);
         assert!(form.check(raw("[]")).unwrap_err().0.is_none());
         assert_eq!(View::check(&form), Err(ViewError::Value("properties")));
     }

@@ -34,7 +34,7 @@ use crate::trace_context::TraceContext;
 ///
 /// impl Layer for Thrift {
 ///     fn request(&self, request: &mut LayerRequest<'_>) -> bool {
-///         request.method() != "tools/call"
+///         request.method != "tools/call"
 ///     }
 /// }
 ///
@@ -123,39 +123,20 @@ const REFUSED: RpcError<'static> = RpcError::internal(words("A layer has refused
 
 /// A request on its way out, for [`Layer::request`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LayerRequest<'r> {
-    token: PendingId,
-    method: &'r str,
-    revision: Option<Revision>,
-    now: Millis,
+    /// The token of the request.
+    pub token: PendingId,
+    /// The `method`.
+    pub method: &'r str,
+    /// The protocol revision; `None` before it is negotiated.
+    pub revision: Option<Revision>,
+    /// The time on the caller's clock.
+    pub now: Millis,
     request: Option<Request<'r>>,
 }
 
 impl<'r> LayerRequest<'r> {
-    /// Returns the token of the request.
-    #[must_use]
-    pub const fn token(&self) -> PendingId {
-        self.token
-    }
-
-    /// Returns the `method`.
-    #[must_use]
-    pub const fn method(&self) -> &'r str {
-        self.method
-    }
-
-    /// Returns the protocol revision; `None` before it is negotiated.
-    #[must_use]
-    pub const fn revision(&self) -> Option<Revision> {
-        self.revision
-    }
-
-    /// Returns the time on the caller's clock.
-    #[must_use]
-    pub const fn now(&self) -> Millis {
-        self.now
-    }
-
     /// Returns the request of the application; `None` if it is one of the client itself.
     #[must_use]
     pub const fn request(&self) -> Option<&Request<'r>> {

@@ -7,7 +7,7 @@ use super::{ServerRequestId, result::ClientResult};
 use crate::error::RpcError;
 use crate::frame::{LineBuffer, LineStatus, NextStep};
 use crate::json::{Raw, Scanner};
-use crate::sink::{FullError, LineSink, Out, Storage};
+use crate::sink::{FullError, Out};
 use crate::time::Millis;
 
 /// The event handler of an application. Every `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)` implements it.
@@ -32,7 +32,7 @@ pub struct ClientHandle<'l, 'm> {
 
 impl ClientHandle<'_, '_> {
     /// Sends a request as [`Client::send`](super::Client::send). Its time limit counts from the last time that
-    /// was [set](super::Client::set_now).
+    /// was [set](super::Client::now).
     ///
     /// # Errors
     /// As [`Client::send`](super::Client::send).
@@ -115,7 +115,8 @@ impl ClientHandle<'_, '_> {
 /// Each turn:
 ///
 /// 1. [`run`](LineClient::run) with the time.
-/// 2. Write the [`pending`](LineClient::pending) bytes, and call [`sent`](LineClient::sent) with their number.
+/// 2. Write the [`pending`](crate::sink::LineSink::pending) bytes of [`out`](LineClient::out), and call
+///    [`sent`](crate::sink::LineSink::sent) with their number.
 /// 3. Wait until there is input or until [`next_deadline`](super::Client::next_deadline).
 /// 4. Read into [`space`](LineClient::space), and call [`filled`](LineClient::filled) with the number of bytes.
 ///
@@ -128,15 +129,17 @@ impl ClientHandle<'_, '_> {
 /// let (mut input, mut output, mut held, mut slots) = ([0; 2048], [0; 1024], [0; 512], [PendingRequest::FREE; 4]);
 /// let client = Client::new(&info, &mut slots).held(&mut held).timeout(10_000);
 /// let mut session = LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-/// session.client().connect();
+/// session.client.connect();
 /// let _ = session.run(0, &mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| println!("{event:?}"));
-/// assert!(session.pending().ends_with(b"}\n")); // the probe: write it to the server
+/// assert!(session.out.pending().ends_with(b"}\n")); // the probe: write it to the server
 /// ```
 #[derive(Debug)]
 pub struct LineClient<'m, O> {
     input: LineBuffer<'m>,
-    client: Client<'m>,
-    out: O,
+    /// The client.
+    pub client: Client<'m>,
+    /// The sink, whose pending bytes are to be sent.
+    pub out: O,
     /// The number of messages of the current batch that were taken.
     done: usize,
     ended: bool,
@@ -200,7 +203,7 @@ impl<'m, O: Out> LineClient<'m, O> {
     /// After [`NextStep::Write`] go on reading too: the server may read only after the client has read its output.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> NextStep {
         let mut handle = ClientHandle { client: &mut self.client, out: &mut self.out };
-        handle.client.set_now(now);
+        handle.client.now = now;
         loop {
             // After the end of the input the server reads nothing more. A full sink stops only messages that need
             // room, because a server may read only after the client has read its output.
@@ -236,36 +239,9 @@ impl<'m, O: Out> LineClient<'m, O> {
         }
     }
 
-    /// Returns the client, read-only.
-    pub fn engine(&self) -> &Client<'m> {
-        &self.client
-    }
-
-    /// Returns the client.
-    pub fn client(&mut self) -> &mut Client<'m> {
-        &mut self.client
-    }
-
     /// Returns the client together with its sink.
     pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
         ClientHandle { client: &mut self.client, out: &mut self.out }
-    }
-
-    /// Returns the sink.
-    pub fn out(&mut self) -> &mut O {
-        &mut self.out
-    }
-}
-
-impl<S: Storage> LineClient<'_, LineSink<S>> {
-    /// Returns the bytes to send.
-    pub fn pending(&self) -> &[u8] {
-        self.out.pending()
-    }
-
-    /// Reports that the first `n` bytes of [`pending`](LineClient::pending) were sent.
-    pub fn sent(&mut self, n: usize) {
-        self.out.sent(n);
     }
 }
 

@@ -115,14 +115,18 @@ impl PendingId {
 /// - Requests: [`send`](Client::send), [`listen`](Client::listen), [`cancel`](Client::cancel).
 /// - Answers to the server: [`reply`](Client::reply), [`refuse`](Client::refuse).
 pub struct Client<'m> {
-    pub(crate) info: &'m ClientInfo<'m>,
+    /// The description of the client.
+    pub info: &'m ClientInfo<'m>,
     pub(crate) opening: Opening,
     pub(crate) revision: Option<Revision>,
-    pub(crate) offered: ServerCapabilities,
+    /// The capabilities of the server.
+    pub offered: ServerCapabilities,
     /// The log level of requests under 2026-07-28, set by `set_log_level`.
     pub(crate) level: Option<LoggingLevel>,
-    pub(crate) now: Millis,
-    seed: u64,
+    /// The time from which the deadlines of the next requests count. [`advance`](Client::advance) sets it too.
+    pub now: Millis,
+    /// The number that [`seed`](Client::seed()) has set.
+    pub seed: u64,
     pub(crate) timeout: Option<Millis>,
     pub(crate) probe_timeout: Option<Millis>,
     /// The default of [`Request::total_timeout`] for requests with progress.
@@ -350,11 +354,6 @@ impl From<FullError> for SendError {
 type Turn<'a> = Result<Option<ClientEvent<'a>>, FullError>;
 
 impl<'m> Client<'m> {
-    /// Returns the description of the client.
-    pub const fn info(&self) -> &'m ClientInfo<'m> {
-        self.info
-    }
-
     /// Returns a client without a connection. It has at most as many requests and subscriptions in flight as
     /// `slots`.
     ///
@@ -410,12 +409,6 @@ impl<'m> Client<'m> {
         seed(random: u64) => seed = random;
     }
 
-    /// Returns the number that [`seed`](Client::seed) has set.
-    #[must_use]
-    pub const fn jitter_seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Sets how many times a server may ask for input for one request. Default: 16.
     ///
     /// Up to 2025-11-25 a request of the server does not name the request of the client that it belongs to. There
@@ -446,18 +439,6 @@ impl<'m> Client<'m> {
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
         self.revision.filter(|_| self.opening.is_ready())
-    }
-
-    /// Returns the capabilities of the server.
-    #[must_use]
-    pub const fn offered(&self) -> ServerCapabilities {
-        self.offered
-    }
-
-    /// Sets the time from which the deadlines of the next requests count. [`advance`](Client::advance) sets it
-    /// too.
-    pub const fn set_now(&mut self, now: Millis) {
-        self.now = now;
     }
 
     /// Sends a request. Its result comes as [`ClientEvent::Done`] with the token.

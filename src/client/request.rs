@@ -67,7 +67,8 @@ impl<T: serde::Serialize + ?Sized> Arguments for T {
 #[must_use = "send it"]
 pub struct Request<'r> {
     pub(crate) method: Method,
-    pub(crate) name: &'r str,
+    /// The `method`, as it is written.
+    pub name: &'r str,
     body: Body<'r>,
     arguments: Option<&'r dyn Arguments>,
     /// The application's own members of `_meta`, without its trace context.
@@ -219,16 +220,10 @@ impl<'r> Request<'r> {
     /// use mcp_sansio::protocol::Method;
     ///
     /// let params = Raw::constant(r#"{"name":"import","arguments":{},"task":{"ttl":60000}}"#);
-    /// assert_eq!(Request::of(Method::ToolsCall, Some(params), None).method_name(), "tools/call");
+    /// assert_eq!(Request::of(Method::ToolsCall, Some(params), None).name, "tools/call");
     /// ```
     pub fn of(method: Method, params: Option<Raw<'r>>, meta: Option<Raw<'r>>) -> Self {
         Request { own_meta: meta, ..Request::new(method, params.map_or(Body::None, Body::Raw)) }
-    }
-
-    /// Returns the `method`.
-    #[must_use]
-    pub const fn method_name(&self) -> &'r str {
-        self.name
     }
 
     crate::setters! {

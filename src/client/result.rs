@@ -132,10 +132,10 @@ fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>)
         object.spread(content);
     }
     for field in form.fields() {
-        let given = content.members().any(|(key, _)| key.same(&field.name()));
+        let given = content.members().any(|(key, _)| key.same(&field.name));
         let default = field.default().filter(|&default| !given && field.check(default).is_ok());
         if let Some(default) = default {
-            object.member(field.name(), default);
+            object.member(field.name, default);
         }
     }
     object.close()

@@ -37,7 +37,7 @@ impl Client<'_> {
         self.set_timeout(wire, false);
     }
 
-    /// Starts the timeout of [`pause`](super::Client::pause) again. Call [`set_now`](super::Client::set_now)
+    /// Starts the timeout of [`pause`](super::Client::pause) again. Set [`now`](super::Client::now)
     /// first.
     pub fn resume(&mut self, wire: u64) {
         self.set_timeout(wire, true);

@@ -35,7 +35,7 @@ impl Logging {
             let level = request.envelope.members.level.and_then(LoggingLevel::read);
             let level = level.or_else(|| why.fail_params(NO_LEVEL))?;
             Some(server.reply_empty(request, out).map(|()| {
-                server.peer.level = level;
+                server.peer.log_level = level;
                 None
             }))
         },
@@ -119,7 +119,7 @@ impl Server<'_> {
 
     /// Admits a request that the server would answer itself, for a program that answers it with [`respond`](Server::respond) or
     /// [`fail`](Server::fail): one that passes [`Method::is_setting`] on. Its effect comes by
-    /// [`set_subscribed`](Server::set_subscribed) and [`set_log_level`](Server::set_log_level). Returns `None` if the request was
+    /// [`set_subscribed`](Server::set_subscribed) and [`Peer::log_level`]. Returns `None` if the request was
     /// refused.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl Server<'_> {
             }
             _ => return why.fail_method(),
         };
-        Some(Negotiated { revision, client: self.peer.client, level: None })
+        Some(Negotiated { revision, client: self.peer.capabilities, level: None })
     }
 
     /// Checks a request whose revision is known, by the rules for all methods. Sets the level of its log messages.

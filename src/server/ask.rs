@@ -215,10 +215,12 @@ impl Server<'_> {
     }
 
     /// Writes a request of any method to a client up to 2025-11-25, as it is, and returns its `id`. The program takes the response
-    /// itself: it [reads](super::IncomingRequest::read) each message first, and leaves out those with this id.
+    /// itself: it [reads](super::IncomingRequest::read) each message first, and leaves out those with this id. The response to a
+    /// [ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping) needs no handling.
     ///
     /// # Errors
-    /// As [`ping`](Server::ping).
+    /// [`RespondError::NotInitialized`] unless the client has sent `initialize`: in 2026-07-28 a server sends no
+    /// requests. [`RespondError::FullNow`] or [`RespondError::FullNever`] if the sink has no room.
     pub fn send_request(
         &mut self,
         method: &str,
@@ -245,23 +247,5 @@ impl Server<'_> {
     /// [`FullError`] if the sink has no room.
     pub fn notify(&self, method: &str, params: Option<Raw<'_>>, out: &mut dyn Out) -> Result<(), FullError> {
         write_notification(out, MessageHead::Notification, method, params)
-    }
-
-    /// Writes a `ping` request to the client. Its response needs no handling. See
-    /// [ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping).
-    ///
-    /// # Errors
-    /// [`RespondError::NotInitialized`] unless the client has sent `initialize`: in 2026-07-28 a server sends no
-    /// requests. [`RespondError::FullNow`] or [`RespondError::FullNever`] if the sink has no room.
-    pub fn ping(&mut self, out: &mut dyn Out) -> Result<(), RespondError> {
-        if self.peer.revision().is_none() {
-            return Err(RespondError::NotInitialized);
-        }
-        let id = self.next_id;
-        whole(out, MessageHead::Request(&RequestInfo::new(id, "ping")), |out| {
-            begin(out, digits(id, &mut [0; 20]), r#","method":"ping"}"#);
-        })?;
-        self.next_id += 1;
-        Ok(())
     }
 }

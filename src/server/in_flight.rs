@@ -126,7 +126,7 @@ pub struct RequestSlot {
     token: Option<RequestToken>,
     state: RequestState,
     pub(crate) scope: Scope,
-    /// The number of [`Server::set_transport_id`].
+    /// The number of [`Server::transport_id`](field@Server::transport_id).
     pub(crate) transport_id: u32,
     /// The number of [`Server::set_transport_data`].
     pub(crate) transport_data: u64,
@@ -414,13 +414,7 @@ impl Server<'_> {
         self.first(first, RequestSlot::is_ready).map(|token| (usize::from(token.slot()), token))
     }
 
-    /// Sets the number that requests get from here on, for [`transport_id`](Server::transport_id). Over HTTP: the exchange that
-    /// they belong to.
-    pub fn set_transport_id(&mut self, transport_id: u32) {
-        self.transport_id = transport_id;
-    }
-
-    /// Returns the number of [`set_transport_id`](Server::set_transport_id) of a request.
+    /// Returns the number that [`transport_id`](field@Server::transport_id) had when this request came.
     #[must_use]
     pub fn transport_id(&self, token: RequestToken) -> Option<u32> {
         self.slot(token).map(|slot| slot.transport_id)

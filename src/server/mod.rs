@@ -6,7 +6,7 @@
 //! [`handle`](Server::handle), [`respond`](Server::respond) and [`fail`](Server::fail).
 //!
 //! The caller lends all memory: [`Slots`] for the requests in flight, [`Store`]s for everything else. The caller also
-//! sets the time, with [`set_now`](Server::set_now).
+//! sets the time, in the field [`now`](Server::now).
 
 mod admission;
 pub(crate) mod around;
@@ -58,7 +58,7 @@ use self::around::SentMessage;
 use self::subscriptions::{NewsWriter, Quota, RecordChange, SubscriptionVtable, WRITE_ALL, WRITE_LISTS};
 use crate::json::{ParseError, Raw, Text};
 use crate::memory::{Slots, Store, records::Records};
-use crate::protocol::{LoggingLevel, Method, code};
+use crate::protocol::{Method, code};
 use crate::revision::Revision;
 use crate::rpc::{Envelope, MessageShape, fault_code};
 use crate::sink::{FullError, MessageHead, Out};
@@ -74,7 +74,7 @@ type Reopen = fn(&mut Server<'_>, Option<&[u8]>) -> bool;
 /// The state machine of a server: requests in flight, the connection, subscriptions.
 ///
 /// Its methods are of four kinds. *Input*: [`handle`](Server::handle), [`end_of_input`](Server::end_of_input),
-/// [`set_now`](Server::set_now), [`expire`](Server::expire). *Answers*: [`respond`](Server::respond),
+/// [`expire`](Server::expire). *Answers*: [`respond`](Server::respond),
 /// [`fail`](Server::fail), [`progress`](Server::progress), [`log`](Server::log). *Changes*:
 /// [`publish`](Server::publish), [`pull`](Server::pull). *State*: [`in_flight`](Server::in_flight),
 /// [`ready`](Server::ready), [`next_deadline`](Server::next_deadline).
@@ -96,15 +96,19 @@ type Reopen = fn(&mut Server<'_>, Option<&[u8]>) -> bool;
 /// # Ok::<(), mcp_sansio::FullError>(())
 /// ```
 pub struct Server<'m> {
-    pub(crate) peer: Peer,
+    /// The facts about the client.
+    pub peer: Peer,
     pub(crate) scope: Scope,
-    /// The number that new requests get, see [`Server::transport_id`].
-    pub(crate) transport_id: u32,
-    /// See [`Server::set_caller_scopes`].
-    pub(crate) caller_scopes: u64,
-    /// Messages travel in HTTP exchanges, not on one stream.
-    pub(crate) over_http: bool,
-    pub(crate) now: Millis,
+    /// The number that requests get from here on, for [`Server::transport_id`]. Over HTTP: the exchange that they belong to.
+    pub transport_id: u32,
+    /// The scopes that the user behind the next messages has granted, one bit each in an order of the application's, for
+    /// [`Caller::scopes`](crate::service::Caller::scopes). Default: all, because a line has no scopes.
+    pub caller_scopes: u64,
+    /// Messages travel in HTTP exchanges: an error for a message that could not be read has no `id`, and a listen ends with its
+    /// result alone. Default: one stream.
+    pub over_http: bool,
+    /// The time in milliseconds, for the deadlines of questions from here on.
+    pub now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
     /// The most bytes of `asks` of one scope.
@@ -455,12 +459,6 @@ impl Server<'_> {
         self.tokens.id
     }
 
-    /// Returns the facts about the client.
-    #[must_use]
-    pub const fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
     /// Calls `act` with the server as that of another client, for a transport that serves many with one server. `peer` has the
     /// facts about this client, also those that `act` adds; `scope` is the scope of its request ids.
     pub fn with_peer<T>(&mut self, peer: &mut Peer, scope: Scope, act: impl FnOnce(&mut Self) -> T) -> T {
@@ -498,33 +496,10 @@ impl Server<'_> {
         self.scope
     }
 
-    /// Sets the least severe level of log messages for the client, for a program that answers `logging/setLevel`
-    /// [itself](Server::admit_own). Default: `info`.
-    pub const fn set_log_level(&mut self, level: LoggingLevel) {
-        self.peer.level = level;
-    }
-
     /// Returns a notification to the client of now, without its method.
     pub(crate) const fn sends(&self) -> SentMessage<'static> {
         let head = MessageHead::Notification;
         SentMessage { head, method: "", token: None, server: self.id(), scope: self.scope, now: self.now }
-    }
-
-    /// Sets the scopes that the user behind the next messages has granted, one bit each in an order of the application's, for
-    /// [`Caller::scopes`](crate::service::Caller::scopes). Default: all, because a line has no scopes.
-    pub fn set_caller_scopes(&mut self, bits: u64) {
-        self.caller_scopes = bits;
-    }
-
-    /// Sets that messages travel in HTTP exchanges: an error for a message that could not be read has no `id`, and a
-    /// listen ends with its result alone. Default: one stream.
-    pub fn set_over_http(&mut self) {
-        self.over_http = true;
-    }
-
-    /// Sets the time in milliseconds, for the deadlines of questions from here on.
-    pub fn set_now(&mut self, now: Millis) {
-        self.now = now;
     }
 
     /// Notes a notification and passes it on.

@@ -305,8 +305,8 @@ impl Server<'_> {
             return Err(NotifyStatus::NotAsked);
         }
         match token {
-            None => Ok(self.peer.revision().map(|_| self.peer.level)),
-            Some(token) => Ok(least_level(self.slot(token).ok_or(NotifyStatus::Stale)?, self.peer.level)),
+            None => Ok(self.peer.revision().map(|_| self.peer.log_level)),
+            Some(token) => Ok(least_level(self.slot(token).ok_or(NotifyStatus::Stale)?, self.peer.log_level)),
         }
     }
 
@@ -355,13 +355,13 @@ impl Server<'_> {
     /// `elicitation_id` is the `id` that [`InputRequest::visit`](crate::service::InputRequest::visit) was given, and
     /// the present peer must be the client that was asked: neither is checked. The notification is the server's
     /// choice; no adapter sends it. Call it in a loop of your own, with
-    /// [`LineServer::parts`](crate::line_server::LineServer::parts).
+    /// [`LineServer::out`](crate::line_server::LineServer::out).
     ///
     /// # Errors
     /// [`FullError`] if the sink has no room; then nothing was written.
     pub fn elicitation_complete(&mut self, elicitation_id: &str, out: &mut dyn Out) -> Result<NotifyStatus, FullError> {
         let knows = self.peer.revision().is_some_and(Revision::has_elicitation_complete);
-        if !knows || !self.peer.client.has(ClientCapability::ElicitUrl) {
+        if !knows || !self.peer.capabilities.has(ClientCapability::ElicitUrl) {
             return Ok(NotifyStatus::NotAsked);
         }
         whole(out, MessageHead::Notification, |out| {

@@ -33,9 +33,10 @@ machine!(ConnectionState, TRANSITIONS: New Opened Initialized);
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     state: ConnectionState,
-    pub(crate) client: ClientCapabilities,
-    /// The level of `logging/setLevel`.
-    pub(crate) level: LoggingLevel,
+    /// The capabilities that the client declared in `initialize`; none without the feature `ask`.
+    pub capabilities: ClientCapabilities,
+    /// The level of `logging/setLevel`: a program that answers it [itself](super::Server::admit_own) sets it. Default: `info`.
+    pub log_level: LoggingLevel,
     /// A bit for each list change that was published and not sent yet.
     pub(crate) changed: u8,
     /// The position in the batch that is being handled.
@@ -46,8 +47,8 @@ impl Peer {
     /// A client that has sent nothing.
     pub const NEW: Peer = Peer {
         state: ConnectionState::New,
-        client: ClientCapabilities::NONE,
-        level: LoggingLevel::Info,
+        capabilities: ClientCapabilities::NONE,
+        log_level: LoggingLevel::Info,
         changed: 0,
         batch: None,
     };
@@ -60,18 +61,6 @@ impl Peer {
         peer.open(revision, client);
         peer.mark_initialized();
         peer
-    }
-
-    /// Returns the level of `logging/setLevel`. Default: `info`.
-    #[must_use]
-    pub const fn log_level(&self) -> LoggingLevel {
-        self.level
-    }
-
-    /// Returns the capabilities that the client declared in `initialize`; none without the feature `ask`.
-    #[must_use]
-    pub const fn capabilities(&self) -> ClientCapabilities {
-        self.client
     }
 
     /// Returns the revision that `initialize` negotiated; `None` before that, and for clients of 2026-07-28.
@@ -98,9 +87,9 @@ impl Peer {
     }
 
     /// Opens the connection: `initialize` was answered.
-    pub(crate) fn open(&mut self, revision: Revision, client: ClientCapabilities) {
+    pub(crate) fn open(&mut self, revision: Revision, capabilities: ClientCapabilities) {
         self.state.enter("initialize", ConnectionState::Opened(revision));
-        self.client = client;
+        self.capabilities = capabilities;
     }
 
     /// Notes `notifications/initialized` or a request. Some clients never send the notification.

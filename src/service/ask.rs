@@ -14,13 +14,13 @@ use crate::revision::Revision;
 use crate::rpc::{begin, begin_request};
 use crate::server::ask::{ANSWER, KEY, PARAMS, PRINCIPAL, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
 use crate::server::server_info::WriteQuestionMeta;
-use crate::server::{Ended, Millis, RequestToken};
+use crate::server::{Ended, RequestToken};
 use crate::sink::{FullError, MessageHead, Out, RequestInfo, whole};
 use crate::trace_context::TraceContext;
 
 impl<'a> RequestContext<'a> {
     /// Puts the answer off as [`later`](RequestContext::later) does, and keeps the request: its handler runs again after
-    /// [`LineServer::resume`](crate::line_server::LineServer::resume), or the methods of that name in the adapters. It runs
+    /// [`Server::wake`](crate::server::Server::wake), or the methods of that name in the adapters. It runs
     /// from its beginning with the arguments of the request; [`is_resumed`](RequestContext::is_resumed) returns `true`, and
     /// [`state`](RequestContext::state) the `state` given here. It may answer, [`ask`](RequestContext::ask) the client, or
     /// suspend its request again. A suspended request can also be answered late.
@@ -46,7 +46,7 @@ impl<'a> RequestContext<'a> {
     ///     }
     ///     let Some(price) = shop.price.take() else {
     ///         let (token, done) = call.suspend(b"")?;
-    ///         shop.asked_for = Some(token); // when there is a price: `session.resume(token)`
+    ///         shop.asked_for = Some(token); // when there is a price: `session.server.wake(token)`
     ///         return Ok(done);
     ///     };
     ///     // This is the second run: the price is there.
@@ -120,17 +120,6 @@ impl<'a> RequestContext<'a> {
                 Err(cannot_ask("an answer that was put off cannot ask: its handler has to suspend the request"))
             }
         }
-    }
-
-    /// Sets the timeout of the questions of this run, in milliseconds. Default:
-    /// [`Server::ask_timeout`](crate::server::Server::ask_timeout),
-    /// [`MessageLimits::ask_timeout`](crate::server::MessageLimits::ask_timeout). Call it before
-    /// [`ask`](RequestContext::ask). After the timeout the handler runs again, and [`answer`](RequestContext::answer) returns
-    /// [`InputError::TimedOut`].
-    ///
-    /// It has no effect in 2026-07-28: the client calls again at any time.
-    pub const fn set_ask_timeout(&mut self, millis: Millis) {
-        self.ask_timeout = Some(millis);
     }
 
     /// Answers that the user must visit pages first: in 2025-11-25 with error -32042 (`URLElicitationRequiredError`), after

@@ -41,13 +41,13 @@ impl<'c> Caller<'c> {
 
     /// Returns the caller of a message that the server has not admitted yet.
     pub(crate) fn new(origin: &MessageSource<'c>, meta: Option<Raw<'c>>, server: &Server<'_>) -> Self {
-        let peer = server.peer();
+        let peer = &server.peer;
         Caller {
             principal: origin.principal,
             scopes: server.caller_scopes,
             server: server.id(),
             scope: server.scope(),
-            client: peer.capabilities(),
+            client: peer.capabilities,
             meta,
             revision: peer.revision().unwrap_or(Revision::LATEST),
             asked: None,
@@ -96,7 +96,7 @@ impl<'c> Caller<'c> {
     }
 
     /// Returns the scopes that the user has granted, one bit each in an order of the application's
-    /// ([`Server::set_caller_scopes`]). On a line, and in a handler that runs again, all.
+    /// ([`Server::caller_scopes`]). On a line, and in a handler that runs again, all.
     #[must_use]
     pub fn scopes(&self) -> u64 {
         self.note();

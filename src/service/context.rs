@@ -179,7 +179,14 @@ pub struct RequestContext<'a> {
     pub(crate) principal: Option<&'a str>,
     pub(crate) session_level: LoggingLevel,
     pub(crate) now: Millis,
-    pub(crate) ask_timeout: Option<Millis>,
+    /// The timeout of the questions of this run, in milliseconds. Default:
+    /// [`Server::ask_timeout`](crate::server::Server::ask_timeout),
+    /// [`MessageLimits::ask_timeout`](crate::server::MessageLimits::ask_timeout). Set it before
+    /// [`ask`](RequestContext::ask). After the timeout the handler runs again, and [`answer`](RequestContext::answer) returns
+    /// [`InputError::TimedOut`](super::InputError::TimedOut).
+    ///
+    /// It has no effect in 2026-07-28: the client calls again at any time.
+    pub ask_timeout: Option<Millis>,
     /// The room that is kept for the reply, in bytes.
     pub(crate) reserve: usize,
     pub(crate) result_meta: Option<Extra<'a>>,
@@ -289,7 +296,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Returns the server that handles the request: the connection, in a program with several. Compare it with
-    /// [`LineServer::id`](crate::line_server::LineServer::id) and [`Server::id`](crate::server::Server::id). Over HTTP it is
+    /// [`Server::id`](crate::server::Server::id). Over HTTP it is
     /// the endpoint, whose sessions differ by [`scope`](RequestContext::scope).
     pub const fn server(&self) -> ServerId {
         self.server
@@ -387,7 +394,7 @@ impl<'a> RequestContext<'a> {
     /// It reaches the clients of the [server](RequestContext::server) that handles the request: over a line its one client,
     /// over HTTP each session and each listen of the endpoint that wants it, in a fleet those of all processes. A program with
     /// several servers notes the change in its state and calls
-    /// [`LineServer::publish`](crate::line_server::LineServer::publish) of each.
+    /// [`Server::publish`](crate::server::Server::publish) of each.
     ///
     /// In an answer [outside of a server](super::Service::write_detached_result) it does nothing and returns `false`: publish in
     /// the loop then.
@@ -461,7 +468,7 @@ impl<'a> RequestContext<'a> {
     /// let wrong = session.answer(&service, &mut waiting, token, |_, call| call.text("sunny"));
     /// assert_eq!(wrong, Err(RespondError::WrongKind)); // a resource is read, no tool is called
     /// session.answer(&service, &mut waiting, token.as_read("weather://tomorrow"), |_, read| read.text("sunny"))?;
-    /// # assert!(core::str::from_utf8(session.pending()).unwrap().contains("sunny"));
+    /// # assert!(core::str::from_utf8(session.out.pending()).unwrap().contains("sunny"));
     /// # Ok::<(), RespondError>(())
     /// ```
     pub fn later(&mut self) -> (RequestToken, HandlerResult) {

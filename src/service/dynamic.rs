@@ -73,7 +73,7 @@ use crate::sink::{FullError, Out};
 ///     }
 ///
 ///     fn run(&self, key: usize, notes: &mut Vec<Note>, read: &mut ReadResource<'_>) -> HandlerResult {
-///         read.set_mime("text/plain");
+///         read.mime = Some("text/plain");
 ///         read.text(&notes[key].body)
 ///     }
 /// }
@@ -116,8 +116,8 @@ pub trait DynamicList<E: ListEntry> {
 
     /// Runs the entry with this key: calls the tool, reads the resource, gets the prompt.
     ///
-    /// [`Call::name`], [`ReadResource::uri`](super::ReadResource::uri) and [`GetPrompt::name`] say which. Call [`set_mime`](super::ReadResource::set_mime) before you
-    /// answer a read: contents have no MIME type by default. [`set_caching`](super::ReadResource::set_caching) sets `ttlMs` and
+    /// [`Call::name`], [`ReadResource::uri`](super::ReadResource::uri) and [`GetPrompt::name`] say which. Set [`mime`](super::ReadResource::mime) before you
+    /// answer a read: contents have no MIME type by default. [`caching`](super::ReadResource::caching) has `ttlMs` and
     /// `cacheScope`; the default is that of the service. There is no [source](super::Resource::source).
     /// [`ReadResource::var_of`](super::ReadResource::var_of) returns the variables of a template; [`var`](super::ReadResource::var) does not know the template.
     /// A prompt whose required argument is missing was refused before; its result has no `description`.

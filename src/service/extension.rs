@@ -45,7 +45,7 @@
 //! | the same in each revision, and in late answers | [`RequestContext::client_supports`], [`Extension::accepts`] |
 //! | members of a result, `resultType` | [`RequestContext::result_as`], from each handler; so a `tools/call` is answered with another kind of result |
 //! | `_meta` of results and entries | [`RequestContext::set_meta`], [`Tool::meta`](super::Tool::meta) and its like |
-//! | `_meta` of the contents of a resource | [`ReadResource::set_contents_meta`] |
+//! | `_meta` of the contents of a resource | [`ReadResource::contents_meta`] |
 //! | results that are kept for later | [`Service::write_detached_result`](super::Service::write_detached_result), [`RequestContext::fail_raw`], [`InputRequest::write`](super::InputRequest::write), [`InputRequest::kept`](super::InputRequest::kept), [`InputResponse::new`](super::InputResponse::new) |
 //! | requests of it that wait | [`RequestContext::suspend`], [`RequestToken::to_bits`](crate::server::RequestToken::to_bits) |
 //! | members of an entry of `tools/list` | [`Tool::entry`](super::Tool::entry) |
@@ -65,7 +65,7 @@ use super::find::Target;
 #[cfg(feature = "ask")]
 use super::input_request::{InputError, InputRequest, InputResponse};
 use super::linked::Route;
-use super::requests::{Call, CustomRequest, ReadResource};
+use super::requests::{Call, CustomRequest};
 use super::{DEFAULT_RESERVE, MessageSource, Service, ToolInfo};
 use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::protocol::{ClientCapabilities, Method, code, is_filter_member, meta};
@@ -82,7 +82,8 @@ use crate::sink::{FullError, MessageHead, Out, whole};
 /// An extension of the protocol that a server offers. See the [module](crate::service::extension) for its parts.
 #[must_use]
 pub struct Extension<S: 'static> {
-    id: &'static str,
+    /// The identifier.
+    pub id: &'static str,
     needs: &'static [&'static str],
     settings: Raw<'static>,
     accepts: fn(Raw<'_>) -> bool,
@@ -127,12 +128,6 @@ impl<S> Extension<S> {
         /// [`Tool::entry`](super::Tool::entry) has set for the revision. If it returns an error, the handler does not run. Default:
         /// none.
         check_calls(check: fn(&Call<'_>, Option<Raw<'_>>) -> Result<(), RpcError<'static>>) => check_call = Some(check);
-    }
-
-    /// Returns the identifier.
-    #[must_use]
-    pub const fn id(&self) -> &'static str {
-        self.id
     }
 }
 
@@ -619,12 +614,6 @@ impl<S> Service<'_, S> {
 /// Questions of extensions, which do not go out by [`RequestContext::ask`].
 #[cfg(feature = "ask")]
 impl InputRequest<'_> {
-    /// Returns the key.
-    #[must_use]
-    pub const fn key(&self) -> &str {
-        self.key
-    }
-
     /// Returns whether a client with these capabilities can be asked in this revision.
     #[must_use]
     pub fn can_be_asked(&self, revision: Revision, client: ClientCapabilities) -> bool {
@@ -653,14 +642,6 @@ impl<'a> InputResponse<'a> {
     #[must_use]
     pub const fn refused(code: i32) -> Self {
         InputResponse { result: Err(InputError::Error(code)) }
-    }
-}
-
-impl<'a> ReadResource<'a> {
-    /// Sets the `_meta` of the contents, a JSON object; written from 2025-06-18 on by [`text`](ReadResource::text),
-    /// [`blob`](ReadResource::blob), [`json`](ReadResource::json) and the methods that stream. Call it before answering.
-    pub const fn set_contents_meta(&mut self, meta: Raw<'a>) {
-        self.contents_meta = Some(meta);
     }
 }
 

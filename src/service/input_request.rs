@@ -40,7 +40,8 @@ use crate::sink::Writer;
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct InputRequest<'q> {
-    pub(crate) key: &'q str,
+    /// The key of the answer.
+    pub key: &'q str,
     kind: Kind<'q>,
     way: &'static Way,
 }
@@ -395,21 +396,14 @@ pub enum InputError {
 /// See [Input](crate::duties::server#input).
 #[derive(Clone, Copy, Debug)]
 pub struct InputResponse<'a> {
-    pub(crate) result: Result<Raw<'a>, InputError>,
+    /// The result, unchanged, or the reason why there is none.
+    pub result: Result<Raw<'a>, InputError>,
 }
 
 impl<'a> InputResponse<'a> {
     pub(crate) fn error(error: Raw<'a>) -> Self {
         let code = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
         InputResponse { result: Err(InputError::Error(code.unwrap_or(code::INTERNAL))) }
-    }
-
-    /// Returns the result, unchanged.
-    ///
-    /// # Errors
-    /// The [`InputError`] if there is no result.
-    pub const fn result(&self) -> Result<Raw<'a>, InputError> {
-        self.result
     }
 
     /// Returns whether the `action` is `accept`: the user agreed to an elicitation.

@@ -73,7 +73,7 @@ pub struct Late<C, T> {
 }
 
 impl RequestToken {
-    /// Answers a `resources/read`. `uri` is the one that [`ReadResource::uri`] returned.
+    /// Answers a `resources/read`. `uri` is the one in [`ReadResource::uri`].
     pub const fn as_read<T: AsRef<str>>(&self, uri: T) -> Late<ReadResource<'static>, T> {
         Late { token: *self, about: uri, context: PhantomData }
     }
@@ -83,7 +83,7 @@ impl RequestToken {
         Late { token: *self, about: "", context: PhantomData }
     }
 
-    /// Answers a `completion/complete`. `value` is the one that [`Complete::value`] returned, for [`Complete::matching`].
+    /// Answers a `completion/complete`. `value` is the one in [`Complete::value`], for [`Complete::matching`].
     pub const fn as_completion<T: AsRef<str>>(&self, value: T) -> Late<Complete<'static>, T> {
         Late { token: *self, about: value, context: PhantomData }
     }

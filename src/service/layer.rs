@@ -151,10 +151,15 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct LayerRequest<'h, 'm> {
     handling: RequestContext<'h>,
-    source: MessageSource<'h>,
-    method: Text<'m>,
-    name: Option<Text<'m>>,
-    hints: Option<ToolAnnotations>,
+    /// The source of the message. A layer that answers for tools which the service does not know calls
+    /// [`arguments`](crate::server::TransportChecks::arguments) of its `checks` with their schemas.
+    pub source: MessageSource<'h>,
+    /// The `method`.
+    pub method: Text<'m>,
+    /// The tool or prompt that it names, or the URI of the resource, as the client has sent it.
+    pub name: Option<Text<'m>>,
+    /// The `annotations` of the tool that a `tools/call` names; `None` if there is no such tool for this caller.
+    pub tool_hints: Option<ToolAnnotations>,
     replaced: Option<Raw<'m>>,
 }
 
@@ -162,27 +167,6 @@ impl<'h, 'm> LayerRequest<'h, 'm> {
     /// Returns who asks.
     pub fn caller(&self) -> &Caller<'h> {
         self.source.caller()
-    }
-
-    /// Returns the source of the message. A layer that answers for tools which the service does not know calls
-    /// [`arguments`](crate::server::TransportChecks::arguments) of its `checks` with their schemas.
-    pub const fn source(&self) -> &MessageSource<'h> {
-        &self.source
-    }
-
-    /// Returns the `method`.
-    pub const fn method(&self) -> Text<'m> {
-        self.method
-    }
-
-    /// Returns the tool or prompt that it names, or the URI of the resource, as the client has sent it.
-    pub const fn name(&self) -> Option<Text<'m>> {
-        self.name
-    }
-
-    /// Returns the `annotations` of the tool that a `tools/call` names; `None` if there is no such tool for this caller.
-    pub const fn tool_hints(&self) -> Option<ToolAnnotations> {
-        self.hints
     }
 
     /// Replaces `params`, a JSON object: a part of the message, or a constant. Later layers and the handler get these.
@@ -393,7 +377,7 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Option<HandlerRun>, FullError> {
-        let (reserve, hints) = self.foresee(called, state, token, request, server, out);
+        let (reserve, tool_hints) = self.foresee(called, state, token, request, server, out);
         if out.held() || out.room() < reserve.min(out.capacity()) {
             server.forget(token);
             return Err(FullError::Now);
@@ -408,7 +392,7 @@ impl<S> Service<'_, S> {
                 return Ok(None);
             };
             let handling = RequestContext { input: &input, principal: called.principal, reserve: MIN_ROOM, ..handling };
-            let mut passing = LayerRequest { handling, source: *called, method, name, hints, replaced: None };
+            let mut passing = LayerRequest { handling, source: *called, method, name, tool_hints, replaced: None };
             let ran = match self.guard(|| layer.request(state, &mut passing)) {
                 Some(Ok(None)) if passing.handling.settled.is_none() => None,
                 Some(Ok(Some(receipt))) => Some(passing.handling.ran(Ok(receipt))),

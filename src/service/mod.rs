@@ -51,7 +51,7 @@
 //!   answers are in.
 //!
 //! A service whose resources can be subscribed to declares `.feature(ServerCapability::Subscribe)`. When a resource has changed,
-//! the loop calls [`publish`](crate::line_server::LineServer::publish). A handler can call
+//! the loop calls [`publish`](crate::server::Server::publish). A handler can call
 //! [`RequestContext::publish`] (feature `alloc`), or leave a mark in the state for the loop:
 //!
 //! ```

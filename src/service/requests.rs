@@ -62,14 +62,21 @@ pub struct Call<'a> {
 #[derive(Debug)]
 pub struct ReadResource<'a> {
     pub(crate) handling: RequestContext<'a>,
-    pub(crate) uri: &'a str,
+    /// The URI that is read.
+    pub uri: &'a str,
     /// The template that the URI matches, if there is one.
     pub(crate) template: Option<&'static str>,
-    pub(crate) mime: Option<&'a str>,
-    pub(crate) caching: Caching,
-    /// The `_meta` of the contents.
+    /// The MIME type of [`text`](ReadResource::text), [`blob`](ReadResource::blob) and [`json`](ReadResource::json): at first that
+    /// of the definition. For `json` without one, `application/json`.
+    #[doc(alias = "mimeType")]
+    pub mime: Option<&'a str>,
+    /// `ttlMs` and `cacheScope` of the contents (2026-07-28): at first those of the definition, else those of the service.
+    #[doc(alias = "ttlMs")]
+    pub caching: Caching,
+    /// The `_meta` of the contents, a JSON object; written from 2025-06-18 on by [`text`](ReadResource::text),
+    /// [`blob`](ReadResource::blob), [`json`](ReadResource::json) and the methods that stream.
     #[cfg(feature = "extensions")]
-    pub(crate) contents_meta: Option<Raw<'a>>,
+    pub contents_meta: Option<Raw<'a>>,
 }
 
 /// The context of a [`prompts/get`](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt).
@@ -105,7 +112,7 @@ pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> HandlerResult;
 /// use mcp_sansio::service::{Complete, HandlerResult};
 ///
 /// fn complete(_: &mut (), complete: &mut Complete<'_>) -> HandlerResult {
-///     if complete.argument().eq_str("language") {
+///     if complete.argument.eq_str("language") {
 ///         return complete.matching(["Python", "Rust"]);
 ///     }
 ///     complete.offer::<&str>([])
@@ -118,8 +125,10 @@ pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> HandlerResult;
 #[derive(Debug)]
 pub struct Complete<'a> {
     pub(crate) handling: RequestContext<'a>,
-    pub(crate) argument: Text<'a>,
-    pub(crate) value: &'a str,
+    /// `argument.name`: the argument of a prompt or the variable of a template.
+    pub argument: Text<'a>,
+    /// `argument.value`: the text that the user has typed so far.
+    pub value: &'a str,
     pub(crate) context: Option<Raw<'a>>,
 }
 
@@ -131,7 +140,7 @@ pub struct Complete<'a> {
 /// use mcp_sansio::service::{CustomRequest, HandlerResult, Service};
 ///
 /// fn other(_: &mut (), request: &mut CustomRequest<'_>) -> HandlerResult {
-///     if request.method().eq_str("example.com/now") {
+///     if request.method.eq_str("example.com/now") {
 ///         return request.result(Raw::constant(r#"{"seconds":0}"#));
 ///     }
 ///     request.decline()
@@ -142,7 +151,8 @@ pub struct Complete<'a> {
 #[derive(Debug)]
 pub struct CustomRequest<'a> {
     pub(crate) handling: RequestContext<'a>,
-    pub(crate) method: Text<'a>,
+    /// The name of the method.
+    pub method: Text<'a>,
     /// The hints of the results, if the method of the extension has them.
     #[cfg(feature = "extensions")]
     pub(crate) caching: Option<Caching>,
@@ -356,11 +366,6 @@ impl<'a> ReadResource<'a> {
         self.write_own(result, Some(caching))
     }
 
-    /// Returns the URI that is read.
-    pub const fn uri(&self) -> &'a str {
-        self.uri
-    }
-
     /// Returns the value of a variable of the template, as in the URI: `%20` stays `%20`.
     pub fn var(&self, name: &str) -> Option<&'a str> {
         self.var_of(self.template?, name)
@@ -370,20 +375,6 @@ impl<'a> ReadResource<'a> {
     /// a [`DynamicList`](super::DynamicList) of templates.
     pub fn var_of(&self, template: &str, name: &str) -> Option<&'a str> {
         super::template::variable(template, self.uri, name)
-    }
-
-    /// Sets the MIME type of [`text`](ReadResource::text), [`blob`](ReadResource::blob) and [`json`](ReadResource::json). Default:
-    /// that of the definition; for `json` without one, `application/json`.
-    #[doc(alias = "mimeType")]
-    pub const fn set_mime(&mut self, mime: &'a str) {
-        self.mime = Some(mime);
-    }
-
-    /// Sets `ttlMs` and `cacheScope` of the contents (2026-07-28). Default: those of the definition, else those of the
-    /// service.
-    #[doc(alias = "ttlMs")]
-    pub const fn set_caching(&mut self, caching: Caching) {
-        self.caching = caching;
     }
 
     /// Answers with `text`, at the URI of the request, with the MIME type of the definition.
@@ -535,16 +526,6 @@ impl<'a> GetPrompt<'a> {
 const COMPLETIONS_MAX: usize = 100;
 
 impl<'a> Complete<'a> {
-    /// Returns `argument.name`: the argument of a prompt or the variable of a template.
-    pub const fn argument(&self) -> Text<'a> {
-        self.argument
-    }
-
-    /// Returns `argument.value`: the text that the user has typed so far.
-    pub const fn value(&self) -> &'a str {
-        self.value
-    }
-
     /// Returns the value of another argument, from `context.arguments`, if the client sent it (from 2025-06-18 on).
     #[doc(alias = "context")]
     pub fn other(&self, name: &str) -> Option<Text<'a>> {
@@ -585,11 +566,6 @@ impl<'a> CustomRequest<'a> {
             #[cfg(feature = "extensions")]
             caching: None,
         }
-    }
-
-    /// Returns the name of the method.
-    pub const fn method(&self) -> Text<'a> {
-        self.method
     }
 
     /// Answers with error -32601: there is no such method.

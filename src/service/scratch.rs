@@ -113,7 +113,7 @@ impl<S> Service<'_, S> {
             scratch,
             sealing,
             seal: *seal,
-            session_level: peer.level,
+            session_level: peer.log_level,
             ask_timeout: *ask_timeout,
             reserve: MIN_ROOM,
             #[cfg(feature = "windows")]

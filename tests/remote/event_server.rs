@@ -107,10 +107,10 @@ fn serve<S>(service: &Service<'_, S>, state: &mut S, then: impl Fn(&mut Lines, &
     loop {
         let next = session.run(service, state);
         then(&mut session, state);
-        let written = session.pending().len();
-        stdout.write_all(session.pending()).unwrap();
+        let written = session.out.pending().len();
+        stdout.write_all(session.out.pending()).unwrap();
         stdout.flush().unwrap();
-        session.sent(written);
+        session.out.sent(written);
         if next == NextStep::Read {
             match stdin.read(session.space()).unwrap() {
                 0 => return,

@@ -142,15 +142,15 @@ fn serve_when<S, R: Read>(
     let started = Instant::now();
     let mut session = LineServer::growing(limits, WriterOut::new(writer));
     loop {
-        session.expire(millis_since(started));
+        session.server.expire(millis_since(started));
         while session.run(service, state) == NextStep::Write {}
-        session.out().flush();
+        session.out.flush();
         // Checked after flushing: if the writer has failed, the client may be gone and send nothing more.
-        if session.out().failed() {
+        if session.out.failed() {
             break;
         }
         // At most an hour: every system's clock can count that.
-        let deadline = session.server().next_deadline();
+        let deadline = session.server.next_deadline();
         let wait = deadline.map(|at| at.saturating_sub(millis_since(started)).min(3_600_000));
         if !is_ready(&reader, wait)? {
             continue;
@@ -161,11 +161,11 @@ fn serve_when<S, R: Read>(
         }
     }
     session.end_of_input();
-    session.out().only_answers();
+    session.out.only_answers();
     while session.run(service, state) == NextStep::Write {}
     let _ = session.abandon();
-    session.out().flush();
-    session.out().result()
+    session.out.flush();
+    session.out.result()
 }
 
 /// Reads again if a signal interrupts.

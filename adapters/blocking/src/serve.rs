@@ -139,9 +139,9 @@ impl<S> Loop<'_, '_, '_, S> {
         loop {
             self.serving.stop(&mut self.lines, &Context::from_waker(&self.waker));
             let more = self.work();
-            self.lines.out().flush();
+            self.lines.out.flush();
             let is_over = self.serving.is_abandoned() || self.serving.is_ending() && self.lines.is_done();
-            if self.lines.out().failed() || is_over {
+            if self.lines.out.failed() || is_over {
                 break;
             }
             let next = match self.wait() {
@@ -160,8 +160,8 @@ impl<S> Loop<'_, '_, '_, S> {
             }
         }
         let _ = self.lines.abandon();
-        self.lines.out().flush();
-        self.lines.out().result()
+        self.lines.out.flush();
+        self.lines.out.result()
     }
 
     /// Does all that can be done now. Returns whether more late messages wait.
@@ -169,7 +169,7 @@ impl<S> Loop<'_, '_, '_, S> {
         self.serving.turn(&mut self.lines, self.state);
         if self.serving.is_ending() {
             // A client that has closed its side only waits for its answers, and some fail on any other message.
-            self.lines.out().only_answers();
+            self.lines.out.only_answers();
         }
         while self.lines.run(self.service, self.state) == NextStep::Write {}
         let mut more = false;

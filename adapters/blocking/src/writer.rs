@@ -28,8 +28,8 @@ const LARGE: usize = 4 * 1024;
 /// session.space()[..received.len()].copy_from_slice(received);
 /// session.filled(received.len());
 /// session.run(&service, &mut ());
-/// session.out().flush();
-/// assert!(!session.out().failed());
+/// session.out.flush();
+/// assert!(!session.out.failed());
 /// ```
 #[derive(Debug)]
 pub struct WriterOut<W> {

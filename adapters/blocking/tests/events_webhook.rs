@@ -107,7 +107,7 @@ fn a_receiver_on_this_machine() {
     let mut door = Door { events: Events::new(vec![0; 1024].leak(), 8, 77), webhooks };
     let mut server = Server::growing(MessageLimits::default());
     let now = unix_millis();
-    server.set_now(now);
+    server.now = now;
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
     let delivery = json!({ "mode": "webhook", "url": url, "secret": secret().to_text() });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "events/subscribe",

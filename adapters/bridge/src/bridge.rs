@@ -864,7 +864,7 @@ impl Bridge {
             End::Error(error) if error.is_unknown_resource() && request.modern != self.hello.is_modern => {
                 let (data, modern, code) = (error.data.map(own), request.modern, error.code);
                 self.fail(front, code, move |server, out| {
-                    let revision = if modern { None } else { server.peer().revision() };
+                    let revision = if modern { None } else { server.peer.revision() };
                     let uri = data.as_ref().and_then(|data| data.raw().get("uri")?.text()).unwrap_or(Text::EMPTY);
                     let failure = RpcError::unknown_resource(uri, revision.unwrap_or(Revision::LATEST));
                     answered(front, server.fail(front, &failure, out), server, out);
@@ -1012,7 +1012,7 @@ mcp_sansio::debug_fields!(impl for Bridge { requests, behind });
 
 /// Subscribes to all that the server offers.
 fn listen(link: &mut ClientHandle<'_, '_>, uris: &[&str]) -> Option<PendingId> {
-    let offered = link.client.offered();
+    let offered = link.client.offered;
     let has = |list| offered.has(list);
     let mut filter = SubscriptionFilter::new();
     filter = if has(Cap::ToolsChanged) { filter.tools() } else { filter };

@@ -63,7 +63,7 @@ impl Setting {
         match self {
             Setting::Subscribed(uri, on) => server.set_subscribed(uri, *on),
             Setting::Level(level) => {
-                server.set_log_level(*level);
+                server.peer.log_level = *level;
                 true
             }
         }

@@ -88,7 +88,7 @@ fn confirm(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("sure") {
         Some(answer) if answer.declined() => call.text("declined"),
         Some(answer) if answer.dismissed() => call.text("dismissed"),
-        Some(answer) => call.text(if answer.result().is_ok() { "accepted" } else { "unanswered" }),
+        Some(answer) => call.text(if answer.result.is_ok() { "accepted" } else { "unanswered" }),
         None => call.ask(&[InputRequest::elicit("sure", "Sure?", NOTHING)], b""),
     }
 }
@@ -158,8 +158,8 @@ static PROMPTS: [Prompt<World>; 2] = [
 ];
 
 fn flush(session: &mut Session) -> std::io::Result<()> {
-    std::io::stdout().write_all(session.pending())?;
-    session.sent(session.pending().len());
+    std::io::stdout().write_all(session.out.pending())?;
+    session.out.sent(session.out.pending().len());
     Ok(())
 }
 
@@ -172,8 +172,8 @@ fn act(world: &mut World, service: &Service<'_, World>, session: &mut Session) -
         flush(session)?;
     }
     if changed {
-        session.publish(ServerChange::Tools);
-        session.publish(ServerChange::Resource("test://text"));
+        session.server.publish(ServerChange::Tools);
+        session.server.publish(ServerChange::Resource("test://text"));
     }
     Ok(changed || !later.is_empty())
 }

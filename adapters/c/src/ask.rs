@@ -160,14 +160,14 @@ unsafe extern "C" fn mcp_input(
     // SAFETY: `key` is a text; `action` and `json` point to such, or are null.
     let found = || unsafe {
         let answer = answered(request, key)?;
-        let taken = match answer.result() {
+        let taken = match answer.result {
             _ if answer.declined() => 2,
             _ if answer.dismissed() => 3,
             Ok(_) => 1,
             Err(_) => 4,
         };
         put(action, taken);
-        put(json, Slice::from(answer.result().map_or(&[] as &[u8], |result| result.as_bytes())));
+        put(json, Slice::from(answer.result.map_or(&[] as &[u8], |result| result.as_bytes())));
         Ok(())
     };
     Status::of(found())

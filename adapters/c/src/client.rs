@@ -263,7 +263,7 @@ unsafe extern "C" fn mcp_client_filled(client: *mut McpClient, n: usize) {
 unsafe extern "C" fn mcp_client_pending(client: *mut McpClient, len: *mut usize) -> *const u8 {
     // SAFETY: as above; `len` points to a number, or is null.
     unsafe {
-        let pending = idle(client).map_or(&[] as &[u8], |client| client.inner.pending());
+        let pending = idle(client).map_or(&[] as &[u8], |client| client.inner.out.pending());
         put(len, pending.len());
         pending.as_ptr()
     }
@@ -273,8 +273,8 @@ unsafe extern "C" fn mcp_client_pending(client: *mut McpClient, len: *mut usize)
 unsafe extern "C" fn mcp_client_sent(client: *mut McpClient, n: usize) {
     // SAFETY: as above.
     if let Ok(client) = unsafe { idle(client) } {
-        let n = n.min(client.inner.pending().len());
-        client.inner.sent(n);
+        let n = n.min(client.inner.out.pending().len());
+        client.inner.out.sent(n);
     }
 }
 
@@ -289,7 +289,7 @@ unsafe extern "C" fn mcp_client_end(client: *mut McpClient) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_client_deadline(client: *mut McpClient) -> u64 {
     // SAFETY: as above.
-    unsafe { idle(client) }.ok().and_then(|client| client.inner.engine().next_deadline()).unwrap_or(u64::MAX)
+    unsafe { idle(client) }.ok().and_then(|client| client.inner.client.next_deadline()).unwrap_or(u64::MAX)
 }
 
 #[unsafe(no_mangle)]

@@ -85,7 +85,7 @@ requested! { ReadResource:
         Some(self.text(text))
     }
     fn target(&self) -> &'c [u8] {
-        self.uri().as_bytes()
+        self.uri.as_bytes()
     }
     fn variable(&self, name: &str) -> Option<&'c str> {
         self.var(name)
@@ -107,13 +107,13 @@ requested! { GetPrompt:
 }
 requested! { Complete:
     fn target(&self) -> &'c [u8] {
-        self.argument().raw()
+        self.argument.raw()
     }
     fn members(&self) -> Option<Raw<'c>> {
         self.params()?.get("context")?.get("arguments")
     }
     fn variable(&self, name: &str) -> Option<&'c str> {
-        self.argument().eq_str(name).then_some(self.value())
+        self.argument.eq_str(name).then_some(self.value)
     }
     fn as_completion(&mut self) -> Option<&mut Complete<'c>> {
         Some(self)

@@ -63,7 +63,7 @@ type Lines = LineServer<'static, LineSink<SliceStorage<'static>>>;
 impl McpServer {
     fn publish(&mut self, change: ServerChange<'_>) {
         match &mut self.wire {
-            Wire::Lines(lines) => lines.publish(change),
+            Wire::Lines(lines) => lines.server.publish(change),
             #[cfg(feature = "http")]
             Wire::Http(http) => http.endpoint.publish(change),
         }
@@ -301,7 +301,7 @@ unsafe fn offer_resources(server: &mut McpServer, table: *const Resource, len: u
         // An endpoint has its memory from the beginning; lines get it here, so that servers without resources are linked without.
         let Ok(lines) = server.wire.lines() else { return Ok(()) };
         let memory = server.block.bytes(server.subscriptions).map_err(|_| NO_ROOM)?;
-        let engine: *mut Server<'static> = lines.server();
+        let engine: *mut Server<'static> = &mut lines.server;
         // SAFETY: the engine is moved out, and back with more memory; nothing in between panics.
         unsafe { engine.write(engine.read().subscriptions(memory)) };
     }
@@ -392,7 +392,7 @@ unsafe extern "C" fn mcp_filled(server: *mut McpServer, n: usize) {
 unsafe extern "C" fn mcp_pending(server: *mut McpServer, len: *mut usize) -> *const u8 {
     // SAFETY: as above; `len` points to a number, or is null.
     unsafe {
-        let pending = lines(server).map_or(&[] as &[u8], |lines| lines.pending());
+        let pending = lines(server).map_or(&[] as &[u8], |lines| lines.out.pending());
         put(len, pending.len());
         pending.as_ptr()
     }
@@ -402,8 +402,8 @@ unsafe extern "C" fn mcp_pending(server: *mut McpServer, len: *mut usize) -> *co
 unsafe extern "C" fn mcp_sent(server: *mut McpServer, n: usize) {
     // SAFETY: as above.
     if let Ok(lines) = unsafe { lines(server) } {
-        let n = n.min(lines.pending().len());
-        lines.sent(n);
+        let n = n.min(lines.out.pending().len());
+        lines.out.sent(n);
     }
 }
 
@@ -435,7 +435,7 @@ unsafe extern "C" fn mcp_set_now(server: *mut McpServer, millis: u64) {
     // SAFETY: as above.
     unsafe {
         match lines(server) {
-            Ok(lines) => lines.expire(millis),
+            Ok(lines) => lines.server.expire(millis),
             #[cfg(feature = "http")]
             Err(Status::WrongKind) => _ = running(server, |http, service, state| http.expire(service, state, millis)),
             Err(_) => {}

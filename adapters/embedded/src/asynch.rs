@@ -142,7 +142,7 @@ impl<A, F> DeadlineTicks<'_, A, F> {
 
 /// Serves like [`serve`], for programs with other events than input: a task has a result, a timer fires, a value
 /// changes. `tick` may give a delayed answer ([`LineServer::answer`]), send [progress](LineServer::progress),
-/// [publish](LineServer::publish) changes, and set the [time](LineServer::expire).
+/// [publish](mcp_sansio::server::Server::publish) changes, and set the [time](mcp_sansio::server::Server::expire).
 ///
 /// After `reader` has ended, the loop goes on until every request is answered. To end it earlier, call
 /// [`LineServer::abandon`] in `tick`.
@@ -285,7 +285,7 @@ where
             loop {
                 let Some(now) = (ticks.tick)(happened.take(), session) else { return Ok(()) };
                 settle(&mut writer, session, |session| session.run(now, handler)).await?;
-                let deadline = session.engine().next_deadline();
+                let deadline = session.client.next_deadline();
                 match first(reading.as_mut(), pin!((ticks.wait)(deadline))).await {
                     First::Read(read) => break read?,
                     First::Other(other) => happened = Some(other),

@@ -24,7 +24,7 @@ use crate::wire;
 /// let (mut input, mut output, mut held, mut slots) = ([0; 1024], [0; 512], [0; 128], [PendingRequest::FREE; 2]);
 /// let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(10_000);
 /// let mut session = LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-/// session.client().connect();
+/// session.client.connect();
 /// # fn uart() -> mcp_sansio_embedded_doc::Uart { todo!() }
 /// # mod mcp_sansio_embedded_doc {
 /// #     pub struct Uart;

@@ -118,8 +118,8 @@ pub fn serve<S, R: Read, W: Write, B: Storage>(
 }
 
 /// Serves like [`serve`], for programs with other events than input: the loop calls `tick` at every turn. `tick`
-/// may give a delayed answer ([`LineServer::answer`]), send [progress](LineServer::progress), [publish](LineServer::publish)
-/// changes, set the [time](LineServer::expire), and kick a watchdog.
+/// may give a delayed answer ([`LineServer::answer`]), send [progress](LineServer::progress), [publish](mcp_sansio::server::Server::publish)
+/// changes, set the [time](mcp_sansio::server::Server::expire), and kick a watchdog.
 ///
 /// `tick` is also the place to sleep: if there is nothing to do, it may wait for an interrupt (`wfi`), provided
 /// that received bytes and a timer raise one. If `tick` always returns at once, the loop keeps the processor busy.

@@ -75,10 +75,10 @@ macro_rules! ends {
                 self.filled(n);
             }
             fn pending(&self) -> &[u8] {
-                self.pending()
+                self.out.pending()
             }
             fn sent(&mut self, n: usize) {
-                self.sent(n);
+                self.out.sent(n);
             }
         }
     )*};

@@ -260,7 +260,7 @@ fn a_client_connects_calls_and_gives_up_in_time() {
     let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(3_000);
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-    session.client().connect();
+    session.client.connect();
     // The server only sends its first answer: the call gets none.
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
                  \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
@@ -314,7 +314,7 @@ fn the_end_of_the_wire_ends_requests() {
     let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(1_000_000);
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-    session.client().connect();
+    session.client.connect();
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
                  \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
     let mut closed = false;

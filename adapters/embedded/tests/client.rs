@@ -44,16 +44,16 @@ impl embedded_io::ReadReady for Half<'_, '_> {
         let peer = &mut *self.0.borrow_mut();
         tick(&mut peer.state, &mut peer.session);
         let _ = peer.session.run(&SERVICE, &mut peer.state);
-        Ok(!peer.session.pending().is_empty())
+        Ok(!peer.session.out.pending().is_empty())
     }
 }
 
 impl embedded_io::Read for Half<'_, '_> {
     fn read(&mut self, place: &mut [u8]) -> Result<usize, Infallible> {
         let peer = &mut *self.0.borrow_mut();
-        let n = place.len().min(peer.piece).min(peer.session.pending().len());
-        place[..n].copy_from_slice(&peer.session.pending()[..n]);
-        peer.session.sent(n);
+        let n = place.len().min(peer.piece).min(peer.session.out.pending().len());
+        place[..n].copy_from_slice(&peer.session.out.pending()[..n]);
+        peer.session.out.sent(n);
         Ok(n)
     }
 }
@@ -70,7 +70,7 @@ fn the_end_of_the_wire_ends_requests() {
     let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(10_000);
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-    session.client().connect();
+    session.client.connect();
     let mut closed = false;
     let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
         ClientEvent::Connected(_) => drop(handle.send(&Request::call("wait")).unwrap()),
@@ -116,7 +116,7 @@ fn connects_and_calls_whatever_the_pieces() {
         let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(10_000);
         let mut session =
             LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-        session.client().connect();
+        session.client.connect();
         let answer = RefCell::new(None);
         let mut handler = |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
             ClientEvent::Connected(_) => drop(handle.send(&Request::call("wait")).unwrap()),

@@ -282,9 +282,9 @@ mod windows {
             let mut answer = Vec::new();
             loop {
                 let step = session.run(&SERVICE, &mut ());
-                let len = session.pending().len();
-                answer.extend_from_slice(session.pending());
-                session.sent(len);
+                let len = session.out.pending().len();
+                answer.extend_from_slice(session.out.pending());
+                session.out.sent(len);
                 if len == 0 && !matches!(step, NextStep::Write) {
                     break;
                 }

@@ -96,7 +96,7 @@ impl Desk {
         });
         let line = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }).to_string();
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut bytes = vec![0; self.output];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let done = SERVICE.dispatch_from(&source, &mut self.world, line.as_bytes(), &mut self.server, &mut out);

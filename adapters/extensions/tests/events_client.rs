@@ -52,7 +52,7 @@ fn due(follower: &mut EventFollower, now: u64) -> String {
 }
 
 fn params(request: &Request<'_>, method: &str) -> String {
-    assert_eq!(request.method_name(), method);
+    assert_eq!(request.name, method);
     let mut bytes = vec![0; 2048];
     let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
     let profile = mcp_sansio::client::ClientInfo::new("test", "1");

@@ -112,7 +112,7 @@ impl Desk {
 
     fn send(&mut self, message: &Value) -> Vec<Value> {
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut bytes = vec![0; self.output];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let line = message.to_string();
@@ -149,7 +149,7 @@ impl Desk {
 
     /// One turn of a loop. The last words of the methods, and the cursors or codes.
     fn turn(&mut self) -> Vec<String> {
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let (mut heard, Desk { server, post, now, output, next, .. }) = (Vec::new(), self);
         *next = turn(post, *now, |post, token| {
             let mut bytes = vec![0; *output];

@@ -58,7 +58,7 @@ impl Desk {
 
     fn send(&mut self, message: Value) -> Vec<Value> {
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut bytes = vec![0; self.output];
         let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let line = message.to_string();
@@ -81,7 +81,7 @@ impl Desk {
 
     /// One turn of a loop.
     fn turn(&mut self) -> Vec<Value> {
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut heard = Vec::new();
         let Desk { server, door, now, output, next, .. } = self;
         *next = turn(door, *now, |door, token| {

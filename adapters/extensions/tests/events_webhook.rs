@@ -89,7 +89,7 @@ impl Desk {
         self.id += 1;
         let line = json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }).to_string();
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut out = LineSink::new(Vec::new());
         let _ = SERVICE.dispatch_from(&source, &mut self.door, line.as_bytes(), &mut self.server, &mut out).unwrap();
         (!out.pending().is_empty()).then(|| serde_json::from_slice(out.pending()).unwrap())
@@ -104,7 +104,7 @@ impl Desk {
 
     /// A turn of the loop: the answers to requests that have waited.
     fn turn(&mut self) -> Vec<Value> {
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let (mut answers, Desk { server, door, now, .. }) = (Vec::new(), self);
         turn(&SERVICE, door, *now, |door, token| {
             let mut out = LineSink::new(Vec::new());

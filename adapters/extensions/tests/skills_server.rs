@@ -98,8 +98,8 @@ fn ask<S: 'static>(service: &Service<'_, S>, state: &mut S, room: usize, method:
     let mut sent = Vec::new();
     loop {
         let next = session.run(service, state);
-        sent.extend_from_slice(session.pending());
-        session.sent(session.pending().len());
+        sent.extend_from_slice(session.out.pending());
+        session.out.sent(session.out.pending().len());
         if next == NextStep::Read {
             break;
         }
@@ -213,7 +213,7 @@ fn directories() {
             let found = list.iter().map(Result::unwrap).map(|child| {
                 (child.uri().to_string().replace("skill://plant/", ""), child.name().to_string(), mime(child.mime()))
             });
-            (found.collect::<Vec<_>>(), list.next_cursor().map(|cursor| cursor.to_string()))
+            (found.collect::<Vec<_>>(), list.next_cursor.map(|cursor| cursor.to_string()))
         })
     };
     let child = |uri: &str, name: &str, mime: &str| (uri.to_owned(), name.to_owned(), mime.to_owned());

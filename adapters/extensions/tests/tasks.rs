@@ -85,7 +85,7 @@ impl Desk {
         });
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut out = LineSink::new(Vec::new());
         let done = SERVICE.dispatch_from(&source, &mut self.world, line.as_bytes(), &mut self.server, &mut out);
         let _ = done.unwrap();

@@ -74,7 +74,7 @@ impl Pair {
 
     /// Sends a request. Returns its result, or the code of its error.
     fn request(&mut self, request: &Request<'_>) -> Result<String, i32> {
-        self.sent.push(request.method_name().into());
+        self.sent.push(request.name.into());
         let mut out = LineSink::new(Vec::new());
         self.engine.send(request, &mut out).unwrap();
         let line = String::from_utf8(out.into_inner()).unwrap();
@@ -181,7 +181,7 @@ fn requests_are_in_the_trace_of_the_call() {
         engine.send(&request, &mut out).unwrap();
         let line = String::from_utf8(out.into_inner()).unwrap();
         assert!(line.contains(&format!(r#""traceparent":"{PARENT}""#)), "{line}");
-        request.method_name().to_owned()
+        request.name.to_owned()
     };
     assert_eq!(send(&mut task, 0), "tasks/get");
     assert!(task.lost(10));
@@ -319,7 +319,7 @@ fn sent(task: &mut TaskFollower, now: Millis) -> String {
             let line = String::from_utf8(out.into_inner()).unwrap();
             // The `taskId` names the task, and nothing else does.
             assert!(line.contains(r#""taskId":"#) && !line.contains("related-task"), "{line}");
-            request.method_name().into()
+            request.name.into()
         }
         other => panic!("{other:?}"),
     }

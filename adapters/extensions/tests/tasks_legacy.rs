@@ -92,7 +92,7 @@ impl Desk {
 
     fn say(&mut self, line: &Value) -> Vec<Value> {
         let source = MessageSource::LINE.principal(self.user);
-        self.server.set_now(self.now);
+        self.server.now = self.now;
         let mut out = LineSink::new(Vec::new());
         let line = line.to_string();
         let done = SERVICE.dispatch_from(&source, &mut self.world, line.as_bytes(), &mut self.server, &mut out);
@@ -404,7 +404,7 @@ fn a_task_of_another_user_does_not_exist() {
     desk.user = None;
     let (_, id) = desk.begin();
     assert_eq!(desk.ask("tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
-    let mut peer = *desk.server.peer();
+    let mut peer = desk.server.peer;
     let mut server = std::mem::replace(&mut desk.server, Server::growing(MessageLimits::default()));
     server.with_peer(&mut peer, Scope(9), |server| {
         std::mem::swap(server, &mut desk.server);

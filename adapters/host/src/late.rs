@@ -578,7 +578,7 @@ pub trait LateTarget<S: 'static> {
     /// Resumes a suspended request.
     ///
     /// # Errors
-    /// Those of [`LineServer::resume`].
+    /// Those of [`Server::wake`].
     fn resume(&mut self, service: &Service<'_, S>, state: &mut S, token: RequestToken) -> Result<(), RespondError>;
 
     /// Sends a log message, of a request or of none.
@@ -616,16 +616,16 @@ fn prepared<S>(service: &Service<'_, S>, state: &mut S, prepare: Update<S>) -> b
 
 impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
     fn is_open(&mut self) -> bool {
-        !self.out().held() && self.out().room() > 0
+        !self.out.held() && self.out.room() > 0
     }
 
     fn with_request<R>(&mut self, _: RequestToken, act: impl FnOnce(&mut Server<'_>, &mut dyn Out) -> R) -> Option<R> {
-        let (server, out) = self.parts();
+        let (server, out) = (&mut self.server, &mut self.out);
         Some(act(server, out))
     }
 
     fn resume(&mut self, _: &Service<'_, S>, _: &mut S, token: RequestToken) -> Result<(), RespondError> {
-        self.resume(token)
+        self.server.wake(token)
     }
 
     fn log(
@@ -636,12 +636,12 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
         level: LoggingLevel,
         message: &LogMessage,
     ) {
-        let (server, out) = self.parts();
+        let (server, out) = (&mut self.server, &mut self.out);
         let _ = server.log_data(service.about(), token, level, message.logger.as_deref(), message.data.raw(), out);
     }
 
     fn publish(&mut self, change: ServerChange<'_>, _: Option<&str>, _: bool) {
-        self.publish(change);
+        self.server.publish(change);
     }
 }
 
@@ -929,7 +929,7 @@ mod tests {
         late.answer(token, |_, call| call.text("x".repeat(10_000))).unwrap();
         late.answer(token, |_, _| panic!("it must not run")).unwrap();
         receiver.give(&mut lines, &service, &mut tokens);
-        let told = String::from_utf8_lossy(lines.pending()).into_owned();
+        let told = String::from_utf8_lossy(lines.out.pending()).into_owned();
         assert!(told.contains(TOO_LARGE.message) && told.lines().count() == 1, "{told}");
     }
 

@@ -212,7 +212,7 @@ mcp_sansio::debug_fields!(impl<W> for Journal<W> {});
 
 impl<S, W: Write + Send> Layer<S> for Journal<W> {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
+        let (method, name) = (request.method.to_string(), request.name.map(|name| name.to_string()));
         let entry = Entry::new(request.principal(), &method, name, request.trace_context());
         self.open.add(request.token(), request.now(), entry);
         Ok(None)
@@ -255,8 +255,8 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
 impl<W: Write + Send> client::Layer for Journal<W> {
     fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
         let name = name_of(request);
-        let entry = Entry::new(None, request.method(), name, request.trace_context());
-        self.open.add(request.token(), request.now(), entry);
+        let entry = Entry::new(None, request.method, name, request.trace_context());
+        self.open.add(request.token, request.now, entry);
         true
     }
 
@@ -349,7 +349,7 @@ impl Default for ReadOnly {
 impl<S> Layer<S> for ReadOnly {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
         // A tool that the caller does not have is answered as unknown.
-        let writes = request.tool_hints().is_some_and(|hints| hints.read_only != Some(true));
+        let writes = request.tool_hints.is_some_and(|hints| hints.read_only != Some(true));
         match writes && self.0.load(Ordering::Acquire) {
             true => Err("Only tools that change nothing are allowed now".into()),
             false => Ok(None),
@@ -402,7 +402,7 @@ impl RateLimit {
 
 impl<S> Layer<S> for RateLimit {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        match request.method().eq_str("ping") || self.takes(request.principal(), request.now()) {
+        match request.method.eq_str("ping") || self.takes(request.principal(), request.now()) {
             true => Ok(None),
             false => Err(RpcError::internal("Too many requests: try again later").into()),
         }

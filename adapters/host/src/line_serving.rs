@@ -64,17 +64,17 @@ impl<S> LineServing<S> {
     /// Does what is due. Call it before each [`LineServer::run`].
     pub fn turn<O: Out>(&mut self, lines: &mut LineServer<'_, O>, state: &mut S) {
         let now = Instant::now();
-        lines.expire(now.saturating_duration_since(self.started).as_millis() as Millis);
+        lines.server.expire(now.saturating_duration_since(self.started).as_millis() as Millis);
         self.abandoned |= self.patience.is_some_and(|at| at <= now);
         if let (Some((_, look)), Some(_)) = (&self.watch, self.look_at.take_if(|at| *at <= now)) {
-            look(state, lines.server());
+            look(state, &mut lines.server);
         }
     }
 
     /// Calls the function of each turn. Call it after [`LineServer::run`] and the late messages.
     pub fn tick<O: Out>(&mut self, service: &Service<'_, S>, lines: &mut LineServer<'_, O>, state: &mut S) {
         let Some(tick) = &mut self.tick else { return };
-        let (server, out) = lines.parts();
+        let (server, out) = (&mut lines.server, &mut lines.out);
         let next = tick(service, state, server, out, self.started.elapsed().as_millis() as Millis);
         self.tick_at = next.and_then(|at| self.started.checked_add(Duration::from_millis(at)));
     }
@@ -111,7 +111,7 @@ impl<S> LineServing<S> {
 
     /// Returns the time of the next [`turn`](LineServing::turn).
     pub fn next_deadline<O: Out>(&mut self, lines: &mut LineServer<'_, O>) -> Option<Instant> {
-        let server = lines.server();
+        let server = &mut lines.server;
         let deadline = server.next_deadline().map(|at| self.started + Duration::from_millis(at));
         let watch = self.watch.as_ref().filter(|_| server.has_subscribers());
         self.look_at = watch.map(|(period, _)| self.look_at.unwrap_or_else(|| Instant::now() + *period));

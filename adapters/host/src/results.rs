@@ -165,7 +165,7 @@ mod tests {
             let service = service.revisions(Revisions::NONE.with(revision));
             let mut pair = ClientServerPair::new(&info, &service, ());
             let mut hello = None;
-            pair.client.client().connect();
+            pair.client.client.connect();
             pair.run(&mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
                 if let ClientEvent::Connected(connected) = event {
                     hello = Some(ServerHello::new(&connected));

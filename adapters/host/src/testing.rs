@@ -86,9 +86,9 @@ type Session = LineServer<'static, LineSink<Vec<u8>>>;
 fn run<S>(session: &mut Session, service: &Service<'_, S>, state: &mut S, received: &mut Vec<u8>) {
     for _ in 0..TURNS {
         let next = session.run(service, state);
-        received.extend_from_slice(session.pending());
-        let sent = session.pending().len();
-        session.sent(sent);
+        received.extend_from_slice(session.out.pending());
+        let sent = session.out.pending().len();
+        session.out.sent(sent);
         if next == NextStep::Read {
             return;
         }
@@ -293,7 +293,7 @@ impl<'s, S> Conversation<'s, S> {
     /// Lets time pass. Returns the lines that the server sends.
     pub fn wait(&mut self, millis: Millis) -> Vec<String> {
         self.now += millis;
-        self.session.expire(self.now);
+        self.session.server.expire(self.now);
         self.heard()
     }
 
@@ -303,7 +303,7 @@ impl<'s, S> Conversation<'s, S> {
     /// If the service does not declare it: no client would hear of the change. The message has the line to add.
     pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
         requests::assert_declared(self.service, &mut self.state, change);
-        self.session.publish(change);
+        self.session.server.publish(change);
         self.heard()
     }
 
@@ -336,9 +336,9 @@ impl<'s, S> Conversation<'s, S> {
     /// Resumes a request that its handler has suspended. Returns the lines that the server sends.
     ///
     /// # Errors
-    /// As [`LineServer::resume`].
+    /// As [`Server::wake`](mcp_sansio::server::Server::wake).
     pub fn resume(&mut self, token: RequestToken) -> Result<Vec<String>, RespondError> {
-        self.session.resume(token)?;
+        self.session.server.wake(token)?;
         Ok(self.heard())
     }
 
@@ -421,7 +421,7 @@ impl Rhythm {
 /// let info = ClientInfo::new("editor", "1.0");
 /// let mut pair = ClientServerPair::new(&info, &service, ()).cut(Delivery::Random(7));
 /// let mut heard = Vec::new();
-/// pair.client.client().connect();
+/// pair.client.client.connect();
 /// pair.run(&mut |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| match event {
 ///     ClientEvent::Connected(_) => drop(handle.send(&Request::call("hello"))),
 ///     ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
@@ -454,7 +454,7 @@ pub struct ClientServerPair<'p, S: 'static> {
 const MESSAGE: usize = 16 << 20;
 
 impl<'p, S> ClientServerPair<'p, S> {
-    /// Makes both ends of a connection. Open it by `pair.client.client().connect()`.
+    /// Makes both ends of a connection. Open it by `pair.client.client.connect()`.
     #[must_use]
     pub fn new(info: &'p ClientInfo<'p>, service: &'p Service<'p, S>, state: S) -> Self {
         ClientServerPair {
@@ -488,7 +488,7 @@ impl<'p, S> ClientServerPair<'p, S> {
     /// Moves one piece. Returns `false` if both ends are at rest.
     pub fn step(&mut self, handler: &mut dyn ClientHandler) -> bool {
         self.work(handler);
-        let (up, down) = (!self.client.pending().is_empty(), !self.server.pending().is_empty());
+        let (up, down) = (!self.client.out.pending().is_empty(), !self.server.out.pending().is_empty());
         let random = matches!(self.rhythm.cut, Delivery::Random(_)) && self.rhythm.random() & 64 != 0;
         let moved = if up && !(down && random) { self.upwards() } else { self.downwards() };
         self.moved += moved;
@@ -524,7 +524,7 @@ impl<'p, S> ClientServerPair<'p, S> {
     /// As [`Conversation::publish`].
     pub fn publish(&mut self, change: ServerChange<'_>) {
         requests::assert_declared(self.service, &mut self.state, change);
-        self.server.publish(change);
+        self.server.server.publish(change);
     }
 
     /// Breaks the connection. Bytes on the way are lost, and both ends see the end of their input.
@@ -544,15 +544,15 @@ impl<'p, S> ClientServerPair<'p, S> {
     }
 
     fn drop_pending(&mut self) {
-        let (up, down) = (self.client.pending().len(), self.server.pending().len());
-        self.client.sent(up);
-        self.server.sent(down);
+        let (up, down) = (self.client.out.pending().len(), self.server.out.pending().len());
+        self.client.out.sent(up);
+        self.server.out.sent(down);
     }
 
     fn work(&mut self, handler: &mut dyn ClientHandler) {
         // Their sinks are never full: both run until they need input.
         let _ = self.client.run(self.now, handler);
-        self.server.expire(self.now);
+        self.server.server.expire(self.now);
         let _ = self.server.run(self.service, &mut self.state);
         if self.is_broken {
             self.drop_pending();
@@ -561,23 +561,23 @@ impl<'p, S> ClientServerPair<'p, S> {
 
     /// Moves a piece from the client to the server.
     fn upwards(&mut self) -> usize {
-        let (pending, space) = (self.client.pending(), self.server.space());
+        let (pending, space) = (self.client.out.pending(), self.server.space());
         let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
         let n = self.rhythm.piece(most).min(most);
         space[..n].copy_from_slice(&pending[..n]);
         self.server.filled(n);
-        self.client.sent(n);
+        self.client.out.sent(n);
         n
     }
 
     /// Moves a piece from the server to the client.
     fn downwards(&mut self) -> usize {
-        let (pending, space) = (self.server.pending(), self.client.space());
+        let (pending, space) = (self.server.out.pending(), self.client.space());
         let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
         let n = self.rhythm.piece(most).min(most);
         space[..n].copy_from_slice(&pending[..n]);
         self.client.filled(n);
-        self.server.sent(n);
+        self.server.out.sent(n);
         n
     }
 }
@@ -596,7 +596,7 @@ mod tests {
 
     fn connected(cut: Delivery) -> ClientServerPair<'static, ()> {
         let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(cut);
-        pair.client.client().connect();
+        pair.client.client.connect();
         pair.run(&mut Ignore);
         pair
     }
@@ -626,12 +626,12 @@ mod tests {
             }
             let (mut ups, mut downs) = (0, 0);
             loop {
-                let (up, down) = (pair.client.pending().len(), pair.server.pending().len());
+                let (up, down) = (pair.client.out.pending().len(), pair.server.out.pending().len());
                 if !pair.step(&mut Ignore) {
                     break;
                 }
                 if up > 0 && down > 0 {
-                    let went_up = pair.client.pending().len() < up;
+                    let went_up = pair.client.out.pending().len() < up;
                     (ups, downs) = (ups + u32::from(went_up), downs + u32::from(!went_up));
                 }
             }
@@ -644,7 +644,7 @@ mod tests {
         let whole = connected(Delivery::Whole).moved;
         for at in [1, whole - 1, whole, whole + 1] {
             let mut pair = ClientServerPair::new(&PROFILE, const { &SERVICE }, ()).cut(Delivery::Bytes).breaks_at(at);
-            pair.client.client().connect();
+            pair.client.client.connect();
             pair.run(&mut Ignore);
             assert_eq!((pair.is_broken, pair.moved), (at <= whole, at.min(whole)), "{at} of {whole}");
             pair.break_off();

@@ -250,7 +250,7 @@ fn time_passes_on_demand() {
         ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
         _ => drop(handle.send(&Request::call("now")).unwrap()),
     };
-    pair.client.client().connect();
+    pair.client.client.connect();
     pair.wait(7, &mut handler);
     pair.client.handle().send(&Request::call("now")).unwrap();
     pair.wait(5, &mut handler);

@@ -180,9 +180,9 @@ impl Rig {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             self.run();
-            if let Some(end) = self.lines.pending().iter().position(|byte| *byte == b'\n') {
-                let message = serde_json::from_slice(&self.lines.pending()[..end]).unwrap();
-                self.lines.sent(end + 1);
+            if let Some(end) = self.lines.out.pending().iter().position(|byte| *byte == b'\n') {
+                let message = serde_json::from_slice(&self.lines.out.pending()[..end]).unwrap();
+                self.lines.out.sent(end + 1);
                 return message;
             }
             assert!(Instant::now() < until, "nothing comes");
@@ -261,7 +261,7 @@ fn a_cancelled_future_is_dropped() {
             thread::sleep(Duration::from_millis(1));
         }
         rig.run();
-        assert!(rig.lines.pending().is_empty(), "a cancelled request is not answered");
+        assert!(rig.lines.out.pending().is_empty(), "a cancelled request is not answered");
     }
 }
 
@@ -353,7 +353,7 @@ fn a_future_without_its_job_is_at_work() {
     let mut rig = Rig::new(1, |work| work.spawner(move |future| queue.lock().unwrap().push(future)));
     rig.call(1, "wait");
     rig.run();
-    assert!(rig.lines.pending().is_empty());
+    assert!(rig.lines.out.pending().is_empty());
     assert_eq!((rig.state.work.running(), rig.receiver.is_empty()), (1, true));
 }
 
@@ -398,7 +398,7 @@ fn late_messages_for_another_connection_are_dropped() {
         (rig.next()["method"].as_str(), other.next()["method"].as_str()),
         (Some("notifications/progress"), Some("notifications/progress"))
     );
-    let [token, stranger] = [&mut rig, &mut other].map(|rig| rig.lines.server().token_at(0).unwrap());
+    let [token, stranger] = [&mut rig, &mut other].map(|rig| rig.lines.server.token_at(0).unwrap());
     assert_ne!(token, stranger);
     let late = rig.state.work.late().clone();
     late.progress(stranger, Progress::new(2)).unwrap();
@@ -409,7 +409,7 @@ fn late_messages_for_another_connection_are_dropped() {
     // That is the work of the other connection.
     rig.state.work.cancel(stranger);
     rig.run();
-    assert_eq!(rig.lines.pending(), b"");
+    assert_eq!(rig.lines.out.pending(), b"");
     late.progress(token, Progress::new(2)).unwrap();
     assert_eq!(rig.next()["params"]["progress"], 2);
     rig.gate.send(()).unwrap();
@@ -430,8 +430,8 @@ fn work_of_two_connections_in_one_place() {
     rig.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
     rig.next();
     rig.call(1, "wait");
-    assert_eq!((rig.state.work.running(), rig.lines.pending()), (2, &b""[..]));
-    let (first, second) = (lines.server().token_at(0).unwrap(), rig.lines.server().token_at(0).unwrap());
+    assert_eq!((rig.state.work.running(), rig.lines.out.pending()), (2, &b""[..]));
+    let (first, second) = (lines.server.token_at(0).unwrap(), rig.lines.server.token_at(0).unwrap());
     assert_ne!(first, second);
     rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
     rig.run();
@@ -440,7 +440,7 @@ fn work_of_two_connections_in_one_place() {
         assert!(Instant::now() < until, "it does not end");
         thread::sleep(Duration::from_millis(1));
     }
-    assert!(lines.server().is_open(first) && !rig.lines.server().is_open(second));
+    assert!(lines.server.is_open(first) && !rig.lines.server.is_open(second));
 }
 
 fn foreign_token() -> RequestToken {

@@ -58,7 +58,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             self.serving.turn(&mut self.session, self.state);
             if self.serving.is_ending() {
                 // A client that has closed its side only waits for its answers, and some fail on any other message.
-                self.session.out().only_answers();
+                self.session.out.only_answers();
             }
             let next = self.session.run(self.service, self.state);
             self.serving.tick(self.service, &mut self.session, self.state);
@@ -72,7 +72,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             match poll_fn(|cx| self.poll(next, cx)).await? {
                 Event::Read(0) => self.serving.end_input(&mut self.session),
                 Event::Read(n) => self.session.filled(n),
-                Event::Wrote(n) => self.session.out().sent(n),
+                Event::Wrote(n) => self.session.out.sent(n),
                 Event::Late => self.give_late(),
                 Event::Time => self.due = None,
                 Event::Other => {}
@@ -93,7 +93,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
         if next == NextStep::Read
             && !self.serving.is_ending()
-            && self.session.out().is_open()
+            && self.session.out.is_open()
             && let Poll::Ready(read) = retry(|| Pin::new(&mut self.reader).poll_read(cx, self.session.space()))
         {
             return Poll::Ready(read.map(Event::Read));
@@ -103,7 +103,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
         let mut writer = Pin::new(&mut self.writer);
-        let pending = self.session.out().pending();
+        let pending = self.session.out.pending();
         if !pending.is_empty() {
             return match ready!(retry(|| writer.as_mut().poll_write(cx, pending)))? {
                 0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -124,7 +124,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
     /// Waits for late messages, while there is room for one.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.serving.late {
-            Some(late) if self.session.out().is_open() => late.poll_ready(cx),
+            Some(late) if self.session.out.is_open() => late.poll_ready(cx),
             _ => Poll::Pending,
         }
     }
@@ -136,7 +136,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
     }
 
     fn is_through(&mut self) -> bool {
-        self.session.is_done() && !self.dirty && self.session.out().is_empty()
+        self.session.is_done() && !self.dirty && self.session.out.is_empty()
     }
 
     /// Sets the timer to the next deadline.

@@ -375,13 +375,13 @@ impl AsyncWrite for Quick {
 impl AsyncRead for Quick {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<std::io::Result<usize>> {
         let (server, _) = &mut *self.0.lock().unwrap();
-        let n = space.len().min(server.pending().len());
+        let n = space.len().min(server.out.pending().len());
         if n == 0 {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        space[..n].copy_from_slice(&server.pending()[..n]);
-        server.sent(n);
+        space[..n].copy_from_slice(&server.out.pending()[..n]);
+        server.out.sent(n);
         Poll::Ready(Ok(n))
     }
 }

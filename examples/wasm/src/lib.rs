@@ -57,10 +57,10 @@ pub extern "C" fn input(filled: usize) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn output(taken: usize) -> u64 {
     let module = MODULE.get().get_or_insert_with(start);
-    module.session.sent(taken);
+    module.session.out.sent(taken);
     // There is room now: let the server go on with output that waited.
     let _ = module.session.run(&SERVICE, &mut module.state);
-    place(module.session.pending())
+    place(module.session.out.pending())
 }
 
 fn place(bytes: &[u8]) -> u64 {

@@ -16,7 +16,7 @@ use crate::json::{JsonKind, Raw, Text, write};
 /// let result = CallToolResult::of(result)?;
 /// let mut shown = 0;
 /// for piece in result.content().flatten() {
-///     match piece.kind() {
+///     match piece.kind {
 ///         ContentBlockKind::Text(text) => shown += usize::from(text.eq_str("5")),
 ///         ContentBlockKind::Other => assert!(piece.raw().get("data").is_some()), // newer than this crate
 ///         _ => {}
@@ -28,7 +28,8 @@ use crate::json::{JsonKind, Raw, Text, write};
 #[derive(Clone, Copy, Debug)]
 pub struct ContentBlockView<'a> {
     raw: Raw<'a>,
-    kind: ContentBlockKind<'a>,
+    /// The type and the members.
+    pub kind: ContentBlockKind<'a>,
 }
 
 /// The type and the members of a [`ContentBlockView`].
@@ -106,12 +107,6 @@ impl<'a> View<'a> for ContentBlockView<'a> {
 }
 
 impl<'a> ContentBlockView<'a> {
-    /// Returns the type and the members.
-    #[must_use]
-    pub const fn kind(&self) -> ContentBlockKind<'a> {
-        self.kind
-    }
-
     /// Returns the text of a `text` block.
     #[must_use]
     pub const fn text(&self) -> Option<Text<'a>> {
@@ -300,10 +295,10 @@ mod tests {
             r#"{"type":"image","data":"AA==","mimeType":"image/png","annotations":{"audience":["user"]},"_meta":{}}"#,
         )
         .unwrap();
-        let ContentBlockKind::Image { data, mime } = image.kind() else { panic!() };
+        let ContentBlockKind::Image { data, mime } = image.kind else { panic!() };
         assert!(mime.eq_str("image/png") && data.decoded_len() == 1);
         assert!(image.hints().is_for(Role::User) && image.meta().is_some() && image.text().is_none());
-        let kind = |json| content(json).unwrap().kind();
+        let kind = |json| content(json).unwrap().kind;
         let audio = kind(r#"{"type":"audio","data":"","mimeType":"audio/wav"}"#);
         assert!(matches!(audio, ContentBlockKind::Audio { data, .. } if data.decoded_len() == 0));
         let resource = kind(r#"{"type":"resource","resource":{"uri":"a:b","text":"t","mimeType":"text/plain"}}"#);

@@ -11,7 +11,9 @@ use crate::json::{Raw, Text};
 pub struct ListResult<'a, T> {
     raw: Raw<'a>,
     items: Raw<'a>,
-    next: Option<Text<'a>>,
+    /// `nextCursor`, for the request for the next page; `None` on the last page. An empty string is a cursor too
+    /// ([pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)).
+    pub next_cursor: Option<Text<'a>>,
     item: PhantomData<T>,
 }
 
@@ -35,7 +37,7 @@ impl<'a, T: View<'a>> View<'a> for ListResult<'a, T> {
     fn of(raw: Raw<'a>) -> Result<Self, ViewError> {
         shape(raw)?;
         let items = must(raw, T::LIST_MEMBER, array)?;
-        Ok(ListResult { raw, items, next: may(raw, "nextCursor", text)?, item: PhantomData })
+        Ok(ListResult { raw, items, next_cursor: may(raw, "nextCursor", text)?, item: PhantomData })
     }
 
     fn raw(&self) -> Raw<'a> {
@@ -47,13 +49,6 @@ impl<'a, T: View<'a>> ListResult<'a, T> {
     /// Returns the elements of this page in their order: a view, or the reason why the element is invalid.
     pub fn iter(&self) -> impl Iterator<Item = Result<T, ViewError>> + Clone + use<'a, T> {
         self.items.items().map(T::of)
-    }
-
-    /// Returns `nextCursor`, for the request for the next page; `None` on the last page. An empty string is a cursor
-    /// too ([pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)).
-    #[must_use]
-    pub const fn next_cursor(&self) -> Option<Text<'a>> {
-        self.next
     }
 }
 
@@ -281,9 +276,9 @@ mod tests {
     #[test]
     fn cursors() {
         let page = |json| ListToolsResult::of(raw(json));
-        assert!(page(r#"{"tools":[]}"#).unwrap().next_cursor().is_none());
-        assert!(page(r#"{"tools":[],"nextCursor":null}"#).unwrap().next_cursor().is_none());
-        assert!(page(r#"{"tools":[],"nextCursor":""}"#).unwrap().next_cursor().is_some_and(|c| c.eq_str("")));
+        assert!(page(r#"{"tools":[]}"#).unwrap().next_cursor.is_none());
+        assert!(page(r#"{"tools":[],"nextCursor":null}"#).unwrap().next_cursor.is_none());
+        assert!(page(r#"{"tools":[],"nextCursor":""}"#).unwrap().next_cursor.is_some_and(|c| c.eq_str("")));
         let flaw = page(r#"{"tools":[],"nextCursor":3}"#).unwrap_err();
         assert_eq!(flaw, ViewError::Type("nextCursor", JsonKind::String));
         assert_eq!(page(r#"{"tools":{}}"#).unwrap_err(), ViewError::Type("tools", JsonKind::Array));

@@ -25,7 +25,7 @@
 //! assert!(add.name().eq_str("add") && add.hints().read_only());
 //! assert_eq!(add.raw().get("x-cost").and_then(|cost| cost.u64()), Some(3));
 //! assert_eq!(each.next().unwrap().unwrap_err(), ViewError::Missing("inputSchema"));
-//! assert!(tools.next_cursor().is_some_and(|cursor| cursor.eq_str("p2")));
+//! assert!(tools.next_cursor.is_some_and(|cursor| cursor.eq_str("p2")));
 //! assert_eq!(tools.iter().flatten().count(), 1); // the valid ones
 //! # Ok::<(), ViewError>(())
 //! ```

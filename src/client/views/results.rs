@@ -17,7 +17,7 @@ use crate::json::{Raw, Text};
 ///
 /// let result = Raw::constant(r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#);
 /// let result = CallToolResult::of(result)?;
-/// assert!(result.is_error());
+/// assert!(result.is_error);
 /// assert!(result.text().is_some_and(|text| text.eq_str("no such city")));
 /// # Ok::<(), mcp_sansio::client::views::ViewError>(())
 /// ```
@@ -28,8 +28,11 @@ use crate::json::{Raw, Text};
 pub struct CallToolResult<'a> {
     raw: Raw<'a>,
     content: Option<Raw<'a>>,
-    structured: Option<Raw<'a>>,
-    is_error: bool,
+    /// `structuredContent` (from 2025-06-18 on): an object, and from 2026-07-28 on any JSON value, also `null`.
+    #[doc(alias = "structuredContent")]
+    pub structured: Option<Raw<'a>>,
+    /// `isError`: `true` if the tool failed. The content then has the reason, for the model.
+    pub is_error: bool,
 }
 
 impl<'a> View<'a> for CallToolResult<'a> {
@@ -54,12 +57,6 @@ impl<'a> View<'a> for CallToolResult<'a> {
 }
 
 impl<'a> CallToolResult<'a> {
-    /// Returns `isError`: `true` if the tool failed. The content then has the reason, for the model.
-    #[must_use]
-    pub const fn is_error(&self) -> bool {
-        self.is_error
-    }
-
     /// Returns the content blocks.
     pub fn content(&self) -> impl Iterator<Item = Result<ContentBlockView<'a>, ViewError>> + Clone + use<'a> {
         self.content.into_iter().flat_map(|content| content.items()).map(ContentBlockView::of)
@@ -69,14 +66,6 @@ impl<'a> CallToolResult<'a> {
     #[must_use]
     pub fn text(&self) -> Option<Text<'a>> {
         self.content().flatten().find_map(|piece| piece.text())
-    }
-
-    /// Returns `structuredContent` (from 2025-06-18 on): an object, and from 2026-07-28 on any JSON value, also
-    /// `null`.
-    #[doc(alias = "structuredContent")]
-    #[must_use]
-    pub const fn structured(&self) -> Option<Raw<'a>> {
-        self.structured
     }
 }
 
@@ -180,15 +169,15 @@ mod tests {
             r#"{"content":[{"type":"image"},{"type":"text","text":"a"}],"isError":true,"structuredContent":{"x":1},"_meta":{}}"#,
         )
         .unwrap();
-        assert!(result.is_error() && result.text().is_some_and(|text| text.eq_str("a")) && result.meta().is_some());
+        assert!(result.is_error && result.text().is_some_and(|text| text.eq_str("a")) && result.meta().is_some());
         assert_eq!(result.content().next().unwrap().unwrap_err(), ViewError::Missing("data"));
-        assert_eq!(result.structured().and_then(|value| value.get("x")?.u64()), Some(1));
+        assert_eq!(result.structured.and_then(|value| value.get("x")?.u64()), Some(1));
         assert!(call(r#"{"structuredContent":[1]}"#).is_ok_and(|result| result.content().count() == 0));
         assert_eq!(call("{}").unwrap_err(), ViewError::Missing("content"));
         assert_eq!(call(r#"{"content":"a"}"#).unwrap_err(), ViewError::Type("content", JsonKind::Array));
         let flaw = call(r#"{"content":[],"isError":"true"}"#).unwrap_err();
         assert_eq!(flaw, ViewError::Type("isError", JsonKind::Bool));
-        assert!(!call(r#"{"content":[],"isError":null}"#).unwrap().is_error());
+        assert!(!call(r#"{"content":[],"isError":null}"#).unwrap().is_error);
     }
 
     #[test]

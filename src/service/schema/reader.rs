@@ -92,7 +92,8 @@ const FOUND_MAX: usize = 64;
 #[derive(Debug)]
 pub struct ArgumentReader<'a> {
     scratch: &'a mut [u8],
-    error: Option<ArgumentError<'a>>,
+    /// What was wrong.
+    pub error: Option<ArgumentError<'a>>,
     /// The steps to the error, the last one first.
     path: [Step; STEPS],
     steps: usize,
@@ -112,12 +113,6 @@ impl<'a> ArgumentReader<'a> {
     pub const fn fail<T>(&mut self, error: ArgumentError<'a>) -> Option<T> {
         self.error = Some(error);
         None
-    }
-
-    /// Returns what was wrong.
-    #[must_use]
-    pub const fn error(&self) -> Option<ArgumentError<'a>> {
-        self.error
     }
 
     /// Adds a step to the path of the error.

@@ -20,7 +20,7 @@ fn answer(line: &str) -> String {
     session.space()[..line.len()].copy_from_slice(line.as_bytes());
     session.filled(line.len());
     assert_eq!(session.run(&service, &mut ()), NextStep::Read);
-    String::from_utf8(session.pending().to_vec()).unwrap()
+    String::from_utf8(session.out.pending().to_vec()).unwrap()
 }
 
 #[test]

@@ -30,7 +30,7 @@ struct Note;
 
 impl Layer<Fixture> for Note {
     fn request(&self, _: &mut Fixture, request: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
-        let declared = request.params().filter(|_| request.method().eq_str("initialize"));
+        let declared = request.params().filter(|_| request.method.eq_str("initialize"));
         if let Some(extensions) = declared.and_then(|params| params.get("capabilities")?.get("extensions")) {
             let mut noted = NOTED.lock().expect("no thread panics");
             noted.insert(request.scope().0.into(), extensions.to_string());

@@ -119,7 +119,7 @@ static PROMPTS: [Prompt<Notes>; 1] = [REVIEW];
 #[resource("notes://{at}")]
 fn by_number(notes: &mut Notes, read: &mut ReadResource<'_>, at: usize) -> Result<String, String> {
     let note = notes.0.get(at).cloned();
-    note.ok_or_else(|| format!("{}: there are {} notes", read.uri(), notes.0.len()))
+    note.ok_or_else(|| format!("{}: there are {} notes", read.uri, notes.0.len()))
 }
 
 static TEMPLATES: [ResourceTemplate<Notes>; 1] = [BY_NUMBER];

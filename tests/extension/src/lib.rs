@@ -86,14 +86,14 @@ const QUESTION_META: Raw<'static> = Raw::constant(r#"{"com.example/timer":"egg"}
 /// `com.example/timers/wait`: waits until it is resumed, and asks the client where it can.
 fn wait(kitchen: &mut Kitchen, request: &mut CustomRequest<'_>) -> HandlerResult {
     if let Some(answer) = request.answer("now").filter(|_| !request.is_resumed()) {
-        return match answer.result() {
+        return match answer.result {
             Ok(answer) => request.result(answer),
             Err(InputError::TimedOut) => request.suspend(b"asked").map(|(_, done)| done),
             Err(_) => request.fail_raw(Raw::constant(r#"{"code":-31000,"message":"not \"now\"","data":[1]}"#)),
         };
     }
     match request.state() {
-        b"waits" if request.method().eq_str("com.example/timers/wait") => {
+        b"waits" if request.method.eq_str("com.example/timers/wait") => {
             let question = InputRequest::kept("now", QUESTION, QUESTION_META);
             request.ask(question.as_slice(), b"asked")
         }
@@ -179,7 +179,7 @@ pub const SERVICE: Service<'static, Kitchen> = Service::new("kitchen", "1.0")
     .tools(&TOOLS)
     .extend(&EXTENSIONS)
     .extensions(Raw::constant(r#"{"com.example/by-hand":{}}"#))
-    .other(|_, request| match request.method() {
+    .other(|_, request| match request.method {
         own if own.eq_str("example.com/own") => request.result(Raw::constant(r#"{"own":true}"#)),
         later if later.eq_str("example.com/later") => request.suspend(b"").map(|(_, done)| done),
         _ => request.decline(),

@@ -309,7 +309,7 @@ fn the_client_of_this_project() {
             ClientEvent::Notification { method, params } => heard.push(format!("{method} {}", params.unwrap())),
             other => panic!("{other:?}"),
         };
-        pair.client.client().connect();
+        pair.client.client.connect();
         pair.run(&mut handler);
         pair.publish(ServerChange::Topic { member: "timers", key: "egg" });
         pair.run(&mut handler);
@@ -338,7 +338,7 @@ fn each_listen_of_a_client_has_its_own_topics() {
         ClientEvent::Listening(granted) => heard.push(granted.topics),
         other => panic!("{other:?}"),
     };
-    pair.client.client().connect();
+    pair.client.client.connect();
     pair.run(&mut handler);
     assert_eq!(heard, [2, 1]);
 }

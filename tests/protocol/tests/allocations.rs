@@ -56,7 +56,7 @@ fn feed<W: Write>(session: &mut LineServer<'static, WriterOut<W>>, service: &Ser
         session.filled(n);
         rest = &rest[n..];
         while session.run(service, &mut ()) == NextStep::Write {}
-        session.out().flush();
+        session.out.flush();
     }
 }
 

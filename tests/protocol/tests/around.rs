@@ -35,9 +35,9 @@ struct Named(&'static str);
 
 impl Layer<Seen> for Named {
     fn request(&self, seen: &mut Seen, request: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
-        let name = request.name().map(|name| name.to_string()).unwrap_or_default();
-        let reads = request.tool_hints().and_then(|hints| hints.read_only);
-        seen.told.push(format!("{} {} {name} {reads:?}", self.0, request.method()));
+        let name = request.name.map(|name| name.to_string()).unwrap_or_default();
+        let reads = request.tool_hints.and_then(|hints| hints.read_only);
+        seen.told.push(format!("{} {} {name} {reads:?}", self.0, request.method));
         let own = |name: &str| request.arguments().get("do").and_then(|it| it.text()).is_some_and(|it| it.eq_str(name));
         let (refuses, answers, replaces) = (own("refuse"), own("answer"), own("replace"));
         match self.0 {
@@ -127,7 +127,7 @@ impl Line {
 fn the_order_of_the_way_in_and_out() {
     for revision in REVISIONS {
         let mut line = Line::new(revision);
-        line.0.set_now(7);
+        line.0.now = 7;
         let answer = line.say(&call(revision, 1, "echo", json!({"do": "it"})));
         assert_eq!(answer["result"]["content"][0]["text"], "\"it\"", "{answer}");
         let seen = line.2.take();
@@ -154,7 +154,7 @@ fn outcomes() {
     line.say(&call(MODERN, 2, "later", json!({})));
     assert!(matches!(line.3, Dispatched::Later(_)));
     assert_eq!(line.2.take()[2..], ["second Later at 0", "first Later at 0"]);
-    line.0.set_now(9);
+    line.0.now = 9;
     let token = line.2.waiting.take().unwrap();
     let Line(server, out, seen, _) = &mut line;
     let _ = SERVICE.answer(seen, token, server, out, |_, call| call.error(format_args!("{}", "late"))).unwrap();
@@ -276,10 +276,10 @@ impl Guard {
 
 impl Layer<Seen> for Guard {
     fn request(&self, _: &mut Seen, request: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
-        self.note(request.method().to_string());
+        self.note(request.method.to_string());
         let refused = *self.refuses.lock().unwrap();
         match () {
-            () if request.method().eq_str(refused) => Err(RpcError::new(-31000, "Not now").into()),
+            () if request.method.eq_str(refused) => Err(RpcError::new(-31000, "Not now").into()),
             () if refused == "later" => request.later().1.map(Some),
             () => Ok(None),
         }
@@ -380,7 +380,7 @@ fn requests_that_the_server_answers_itself() {
             guard.take();
             assert!(say(&request(revision, 7, "logging/setLevel", json!({"level": "debug"}))).is_empty());
             assert_eq!(guard.take(), ["logging/setLevel", "Later"]);
-            assert_eq!((server.in_flight(), server.peer().log_level()), (1, LoggingLevel::Error));
+            assert_eq!((server.in_flight(), server.peer.log_level), (1, LoggingLevel::Error));
         });
     }
 }
@@ -395,7 +395,7 @@ fn notifications_of_the_server_are_seen_and_dropped() {
                 said(service, server, &mut seen, &notify("notifications/initialized", json!({})));
             }
             guard.take();
-            server.set_now(5);
+            server.now = 5;
             let meta = json!({"progressToken": 7, "io.modelcontextprotocol/logLevel": "debug"});
             let call = |name: &str| request(revision, 1, "tools/call", json!({"name": name, "_meta": meta}));
             let answer = said(service, server, &mut seen, &call("speak"));

@@ -41,7 +41,7 @@ fn answers_in_any_order() {
     let c = ask(&mut rig, "c", "confirm");
     assert_eq!(text(&rig.one(&answer(&a, accepted("A")))), "accepted A");
     assert_eq!(text(&rig.one(&answer(&c, accepted("C")))), "accepted C");
-    assert_eq!(rig.session.server().in_flight(), 0);
+    assert_eq!(rig.session.server.in_flight(), 0);
 }
 
 /// An answer that is stale, repeated, invented or from an earlier round is ignored.
@@ -126,7 +126,7 @@ fn cancelled_while_asking() {
     let open = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": ids[1]}});
     assert_eq!(said.iter().map(|line| parse(line)).collect::<Vec<_>>(), [open]);
     assert!(rig.say(&answer(&ids[1], json!({"roots": []}))).is_empty());
-    assert_eq!((rig.session.server().in_flight(), rig.world.runs, rig.world.cancelled.len()), (0, 1, 1));
+    assert_eq!((rig.session.server.in_flight(), rig.world.runs, rig.world.cancelled.len()), (0, 1, 1));
 }
 
 // spec: B082 B087 B088 B112 B134 B136
@@ -137,19 +137,19 @@ fn deadlines() {
         Server::growing(MessageLimits { in_flight: 8, ask_timeout: 1000, ..MessageLimits::default() }),
     )
     .opened(D);
-    rig.session.expire(u64::MAX - 100);
+    rig.session.server.expire(u64::MAX - 100);
     let a = ask(&mut rig, "a", "confirm");
     // The clock may wrap around.
-    rig.session.expire(500);
+    rig.session.server.expire(500);
     let b = ask(&mut rig, "b", "confirm");
-    assert_eq!(rig.session.server().next_deadline(), Some(899));
+    assert_eq!(rig.session.server.next_deadline(), Some(899));
     // Progress of the client does not prolong it.
     let progress = json!({"progressToken": a, "progress": 1});
     assert!(rig.say(&notify("notifications/progress", progress)).is_empty());
-    rig.session.expire(898);
+    rig.session.server.expire(898);
     rig.work();
     assert!(rig.take().is_empty());
-    rig.session.expire(899);
+    rig.session.server.expire(899);
     rig.work();
     let said = rig.take();
     assert_eq!(said.len(), 2, "{said:?}");
@@ -157,7 +157,7 @@ fn deadlines() {
     assert_eq!(text(&said[1]), "timed out");
     assert!(rig.say(&answer(&a, accepted("late"))).is_empty());
     assert_eq!(text(&rig.one(&answer(&b, accepted("in time")))), "accepted in time");
-    assert_eq!(rig.session.server().next_deadline(), None);
+    assert_eq!(rig.session.server.next_deadline(), None);
 }
 
 /// At the end of the input, questions end as closed, and every answer is written.
@@ -181,7 +181,7 @@ fn state_only() {
         assert_eq!(rig.world.runs, 4);
         assert_eq!(code(&rig.one(&call(revision, 1, "endless", json!({})))), -32603);
         assert!(rig.world.runs < 100, "there is a bound");
-        assert_eq!(rig.session.server().in_flight(), 0);
+        assert_eq!(rig.session.server.in_flight(), 0);
         // The same behind a window and in a batch.
         if revision < "2025-06-18" {
             let mut rig: Rig = Rig::with(1400).opened(revision);
@@ -242,7 +242,7 @@ fn sealed_state() {
     for wrong in [params(json!({"x": 1}), "confirm", &state), params(json!({"x": 2}), "interview", &state)] {
         assert_eq!(code(&rig.one(&request(MODERN, 4, "tools/call", wrong))), -32602);
     }
-    rig.session.expire(60_000);
+    rig.session.server.expire(60_000);
     assert_eq!(code(&rig.one(&request(MODERN, 5, "tools/call", good.clone()))), -32602);
     // A server without a seal sends no state and accepts none.
     let mut rig = Rig::of(usize::MAX, Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() }));
@@ -263,7 +263,7 @@ fn another_server_takes_the_retry() {
     let mut first = Rig::new();
     let question = parse(&first.one(&call(MODERN, 1, "interview", json!({}))));
     assert_eq!(question["result"]["resultType"], "input_required");
-    assert_eq!((first.session.server().in_flight(), first.session.server().next_deadline()), (0, None));
+    assert_eq!((first.session.server.in_flight(), first.session.server.next_deadline()), (0, None));
     let mut params = json!({"name": "interview", "inputResponses": {"first": accepted("one")}});
     if let Some(state) = question["result"].get("requestState") {
         params["requestState"] = state.clone();
@@ -273,7 +273,7 @@ fn another_server_takes_the_retry() {
     let params = json!({"name": "interview", "requestState": state, "inputResponses": {"second": accepted("two")}});
     let answer = Rig::new().one(&request(MODERN, 3, "tools/call", params));
     assert_eq!(text(&answer), "accepted one, then accepted two");
-    assert_eq!(first.session.server().in_flight(), 0);
+    assert_eq!(first.session.server.in_flight(), 0);
 }
 
 /// State of another principal is refused. (A line has no principals, so this test calls the service itself.)
@@ -398,7 +398,7 @@ fn visits() {
     let refused = parse(&rig.one(&call(D, 1, "must_visit", json!({}))));
     assert_eq!(refused["error"]["code"], -32042);
     assert_eq!(refused["error"]["data"]["elicitations"][0]["elicitationId"], "visit-1");
-    let (server, out) = rig.session.parts();
+    let (server, out) = (&mut rig.session.server, &mut rig.session.out);
     assert_eq!(server.elicitation_complete("visit-1", out), Ok(NotifyStatus::Sent));
     rig.work();
     let told = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "visit-1"}});
@@ -410,7 +410,7 @@ fn visits() {
     let unable = [json!({}), json!({"elicitation": {}}), json!({"elicitation": {"form": {}, "url": null}})];
     for (revision, capabilities) in others.into_iter().chain(unable.map(|capabilities| (D, capabilities))) {
         let mut rig = Rig::new().opened_by(revision, capabilities);
-        let (server, out) = rig.session.parts();
+        let (server, out) = (&mut rig.session.server, &mut rig.session.out);
         assert_eq!(server.elicitation_complete("visit-1", out), Ok(NotifyStatus::NotAsked));
         rig.work();
         assert!(rig.take().is_empty());

@@ -67,7 +67,7 @@ fn service() -> Service<'static, Owner> {
 fn ask<S>(service: &Service<'_, S>, state: &mut S, revision: &str, user: (&str, u64), line: &str) -> Value {
     let mut server = Server::growing(MessageLimits::default());
     let mut out = LineSink::new(Vec::new());
-    server.set_caller_scopes(user.1);
+    server.caller_scopes = user.1;
     let source = MessageSource::new(&()).principal(Some(user.0));
     if !is_modern(revision) {
         let opening = initialize(revision, json!({}));

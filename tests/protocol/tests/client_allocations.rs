@@ -62,12 +62,12 @@ type Device<'m> = LineClient<'m, LineSink<SliceStorage<'m>>>;
 
 fn run(device: &mut Device<'_>, seen: &mut Seen) {
     while device.run(0, seen) == NextStep::Write {
-        let all = device.pending().len();
+        let all = device.out.pending().len();
         assert!(all > 0, "there is room");
-        device.sent(all);
+        device.out.sent(all);
     }
-    let all = device.pending().len();
-    device.sent(all);
+    let all = device.out.pending().len();
+    device.out.sent(all);
 }
 
 fn hear(device: &mut Device<'_>, seen: &mut Seen, line: std::fmt::Arguments<'_>) {
@@ -80,13 +80,13 @@ fn hear(device: &mut Device<'_>, seen: &mut Seen, line: std::fmt::Arguments<'_>)
 }
 
 fn result(device: &mut Device<'_>, seen: &mut Seen, token: PendingId, result: &str) {
-    let wire = device.client().wire_id(token).unwrap();
+    let wire = device.client.wire_id(token).unwrap();
     hear(device, seen, format_args!(r#"{{"jsonrpc":"2.0","id":{wire},"result":{result}}}"#));
 }
 
 fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
     let capabilities = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}}"#;
-    device.client().connect();
+    device.client.connect();
     run(device, seen);
     if revision.is_modern() {
         hear(
@@ -108,9 +108,9 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
     }
     let arguments = Raw::constant(r#"{"a":"b"}"#);
     let call = device.handle().send(&Request::call("x").arguments(&arguments).with_progress().timeout(10)).unwrap();
-    let listen = device.client().listen(&SubscriptionFilter::new().tools().uris(&["r://x"])).unwrap();
+    let listen = device.client.listen(&SubscriptionFilter::new().tools().uris(&["r://x"])).unwrap();
     run(device, seen);
-    let wire = device.client().wire_id(call).unwrap();
+    let wire = device.client.wire_id(call).unwrap();
     hear(
         device,
         seen,
@@ -118,7 +118,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
             r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{wire},"progress":1}}}}"#
         ),
     );
-    let subscription = device.client().wire_id(listen).unwrap();
+    let subscription = device.client.wire_id(listen).unwrap();
     let meta = format_args!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{subscription}}}"#);
     if revision.is_modern() {
         hear(
@@ -158,7 +158,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
     run(device, seen);
     device.end_of_input();
     run(device, seen);
-    assert_eq!(device.client().in_flight(), 0);
+    assert_eq!(device.client.in_flight(), 0);
 }
 
 #[test]

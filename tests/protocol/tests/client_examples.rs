@@ -41,9 +41,9 @@ fn calc() {
         let arguments = serde_json::json!({ "a": 40, "b": 2 });
         let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
         let result = answer.view::<CallToolResult<'_>>().unwrap();
-        assert!(!result.is_error() && answer.as_str().contains("\"42\""), "{answer:?}");
+        assert!(!result.is_error && answer.as_str().contains("\"42\""), "{answer:?}");
         let wrong = client.request(&Request::call("add")).unwrap();
-        assert!(wrong.view::<CallToolResult<'_>>().unwrap().is_error());
+        assert!(wrong.view::<CallToolResult<'_>>().unwrap().is_error);
         assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
     }
 }
@@ -59,7 +59,7 @@ fn look_around<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, T
     }
     assert!(tools.iter().any(|tool| tool == "memory"), "{revision:?}: {tools:?}");
     let answer = client.request(&Request::call("memory").timeout(10_000)).unwrap();
-    assert!(!answer.view::<CallToolResult<'_>>().unwrap().is_error(), "{answer:?}");
+    assert!(!answer.view::<CallToolResult<'_>>().unwrap().is_error, "{answer:?}");
     let mut uris = Vec::new();
     for page in client.pages(Request::list_resources()) {
         let page = page.unwrap();

@@ -138,7 +138,7 @@ trait Session {
 
 impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
     fn id(&self) -> ServerId {
-        LineServer::id(self)
+        self.server.id()
     }
 
     fn feed(&mut self, seen: &mut Seen, line: &str) {
@@ -146,12 +146,12 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
     }
 
     fn pending(&self) -> String {
-        String::from_utf8(LineServer::pending(self).to_vec()).unwrap()
+        String::from_utf8(self.out.pending().to_vec()).unwrap()
     }
 
     fn clear(&mut self) {
-        let n = LineServer::pending(self).len();
-        self.sent(n);
+        let n = self.out.pending().len();
+        self.out.sent(n);
     }
 
     fn refuses(&mut self, seen: &mut Seen, token: RequestToken) {
@@ -161,10 +161,10 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
         assert_eq!(self.answer(&SERVICE, seen, token.as_prompt(), |_, _| panic!("it must not run")), STALE);
         assert_eq!(self.answer(&SERVICE, seen, token.as_completion(""), |_, _| panic!("it must not run")), STALE);
         assert_eq!(self.answer(&SERVICE, seen, token.as_custom(), |_, _| panic!("it must not run")), STALE);
-        assert_eq!(self.resume(token), STALE);
+        assert_eq!(self.server.wake(token), STALE);
         assert_eq!(self.progress(token, Progress::new(1)), NotifyStatus::Stale);
-        let before = self.server().in_flight();
-        let (server, out) = self.parts();
+        let before = self.server.in_flight();
+        let (server, out) = (&mut self.server, &mut self.out);
         assert_eq!(server.respond(token, Raw::constant("{}"), out), STALE);
         assert_eq!(server.fail(token, &RpcError::internal("no"), out), STALE);
         let words = format_args!("no");
@@ -183,14 +183,14 @@ impl<S: mcp_sansio::sink::Storage> Session for LineServer<'_, LineSink<S>> {
     }
 
     fn answers(&mut self, seen: &mut Seen, tokens: &[RequestToken]) {
-        assert!(tokens.iter().all(|token| self.server().is_open(*token)));
+        assert!(tokens.iter().all(|token| self.server.is_open(*token)));
         assert_eq!(self.progress(tokens[0], Progress::new(1)), NotifyStatus::Sent);
         self.answer(&SERVICE, seen, tokens[0], |_, call| call.text("it")).unwrap();
         self.answer(&SERVICE, seen, tokens[1].as_read("test://later"), |_, read| read.text("it")).unwrap();
         self.answer(&SERVICE, seen, tokens[2].as_prompt(), |_, get| get.user("it")).unwrap();
         self.answer(&SERVICE, seen, tokens[3].as_completion("x"), |_, complete| complete.offer(["it"])).unwrap();
         self.answer(&SERVICE, seen, tokens[4].as_custom(), |_, other| other.result(Raw::constant("{}"))).unwrap();
-        self.resume(tokens[5]).unwrap();
+        self.server.wake(tokens[5]).unwrap();
         let _ = self.run(&SERVICE, seen);
     }
 }

@@ -51,8 +51,8 @@ impl DynamicList<Resource<World>> for Rows {
     }
 
     fn run(&self, key: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
-        read.set_mime("text/plain");
-        read.set_caching(Caching::private(7));
+        read.mime = Some("text/plain");
+        read.caching = Caching::private(7);
         read.text(format_args!("read {}", world.rows[key]))
     }
 }
@@ -73,7 +73,7 @@ impl DynamicList<ResourceTemplate<World>> for Rows {
     }
 
     fn complete(&self, index: usize, world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
-        complete.offer([format!("{}+{}", complete.value(), world.rows[index])])
+        complete.offer([format!("{}+{}", complete.value, world.rows[index])])
     }
 }
 
@@ -93,7 +93,7 @@ impl DynamicList<Prompt<World>> for Rows {
     }
 
     fn complete(&self, key: usize, world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
-        complete.offer([format!("{}-{}", complete.value(), world.rows[key])])
+        complete.offer([format!("{}-{}", complete.value, world.rows[key])])
     }
 }
 
@@ -217,8 +217,8 @@ impl DynamicList<Resource<World>> for All {
         let _ = [info].iter().skip(from).all(with);
     }
     fn run(&self, _: usize, world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
-        read.set_mime("a/b");
-        read.set_caching(Caching::private(7));
+        read.mime = Some("a/b");
+        read.caching = Caching::private(7);
         own(world, read)
     }
 }
@@ -582,7 +582,7 @@ fn arguments_are_checked() {
     struct Knows;
     impl Layer<World> for Knows {
         fn request(&self, _: &mut World, call: &mut LayerRequest<'_, '_>) -> Result<Option<Receipt>, HandlerError> {
-            call.source().checks.arguments(Raw::constant(r#"{"properties":{}}"#), call.arguments())?;
+            call.source.checks.arguments(Raw::constant(r#"{"properties":{}}"#), call.arguments())?;
             Ok(None)
         }
     }

@@ -101,7 +101,7 @@ static TOOLS: [Tool<State>; 8] = [
 ];
 
 fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
-    let wrong = read.ok(parse_number(read.uri()))?;
+    let wrong = read.ok(parse_number(read.uri))?;
     read.text(wrong)
 }
 
@@ -120,7 +120,7 @@ fn get(_: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
 }
 
 fn complete(_: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
-    let wrong = complete.ok(parse_number(complete.value()))?;
+    let wrong = complete.ok(parse_number(complete.value))?;
     complete.offer([wrong.to_string()])
 }
 

@@ -10,7 +10,7 @@ use mcp_sansio::sink::{LineSink, SliceStorage};
 fn ask(_: &mut u32, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("q") {
         None => call.ask(&[InputRequest::roots("q")], b""),
-        Some(answer) => call.text(format_args!("{:?}", answer.result())),
+        Some(answer) => call.text(format_args!("{:?}", answer.result)),
     }
 }
 
@@ -59,12 +59,12 @@ fn drain(session: &mut Small<'_>, service: &Service<'_, u32>, state: &mut u32) -
     let mut written = Vec::new();
     for _ in 0..10_000 {
         let next = session.run(service, state);
-        let taken = session.pending().len().min(7);
+        let taken = session.out.pending().len().min(7);
         if taken == 0 && next == NextStep::Read {
             return String::from_utf8(written).unwrap();
         }
-        written.extend_from_slice(&session.pending()[..taken]);
-        session.sent(taken);
+        written.extend_from_slice(&session.out.pending()[..taken]);
+        session.out.sent(taken);
     }
     panic!("it never comes to rest: {}", String::from_utf8_lossy(&written));
 }
@@ -82,7 +82,7 @@ fn a_question_that_times_out_while_a_batch_is_half_out_does_not_stop_it() {
     let batch: Vec<String> = (2..12).map(|id| call(id, "text")).collect();
     feed(&mut session, &[format!("[{}]", batch.join(","))]);
     assert_eq!(session.run(&service, &mut 0), NextStep::Write);
-    session.expire(1000);
+    session.server.expire(1000);
     let written = drain(&mut session, &service, &mut 0);
     for id in 1..12 {
         assert_eq!(written.matches(&format!("\"id\":{id},")).count(), 1, "{id} in {written}");

@@ -39,7 +39,7 @@ fn job(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
 }
 
 fn read_job(world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
-    let uri = read.uri().to_owned();
+    let uri = read.uri.to_owned();
     if read.answer("roots").is_some() {
         return read.text(format_args!("{uri} {}", state_of(read.state())));
     }
@@ -76,20 +76,20 @@ fn patient(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
 }
 
 fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
-    if complete.value() == "suspend" {
+    if complete.value == "suspend" {
         return complete.suspend(b"").map(|(_, done)| done);
     }
-    if complete.argument().eq_str("now") {
+    if complete.argument.eq_str("now") {
         return complete.matching(["Ada", "Alan", "Grace"]);
     }
     put_off(world, complete.later())
 }
 
 fn other(world: &mut World, other: &mut CustomRequest<'_>) -> HandlerResult {
-    if other.method().eq_str("demo/now") {
+    if other.method.eq_str("demo/now") {
         return other.result(Raw::constant(r#"{"hello":true}"#));
     }
-    if other.method().eq_str("demo/suspend") {
+    if other.method.eq_str("demo/suspend") {
         return other.suspend(b"").map(|(_, done)| done);
     }
     put_off(world, other.later())
@@ -113,9 +113,9 @@ fn torn(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Sourc
 /// Sets a shorter time for its question than the server's.
 fn hasty(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("roots") {
-        Some(answer) => call.text(format_args!("{:?}", answer.result())),
+        Some(answer) => call.text(format_args!("{:?}", answer.result)),
         None => {
-            call.set_ask_timeout(50);
+            call.ask_timeout = Some(50);
             call.ask(&[InputRequest::roots("roots")], b"")
         }
     }
@@ -163,7 +163,7 @@ static RESOURCES: [Resource<World>; 12] = [
     Resource::new("t://json", "json", |_, read| read.json(&[1, 2])).caching(HOUR),
     Resource::new("t://json/own", "json", |_, read| read.json(&[1, 2])).mime("application/x+json"),
     Resource::new("t://json/set", "json", |_, read| {
-        read.set_mime("text/json");
+        read.mime = Some("text/json");
         read.json(&[1, 2])
     }),
     Resource::new("t://contents", "contents", |_, read| {
@@ -228,7 +228,7 @@ fn answer_as(rig: &mut Rig, kind: Method, token: RequestToken) -> Result<Vec<Str
         }
         Method::PromptsGet => session.answer(service, world, token.as_prompt(), |_, get| get.user("hello")),
         Method::Complete => session.answer(service, world, token.as_completion("A"), |_, complete| {
-            assert_eq!(complete.value(), "A");
+            assert_eq!(complete.value, "A");
             complete.matching(["Ada", "Alan", "Grace"])
         }),
         _ => session
@@ -266,12 +266,12 @@ fn every_kind_of_request_can_be_answered_late() {
             for wrong in KINDS.into_iter().filter(|wrong| *wrong != kind) {
                 assert_eq!(answer_as(&mut rig, wrong, token), Err(RespondError::WrongKind), "{wrong:?} for {kind:?}");
             }
-            assert_eq!(rig.session.resume(token), Err(RespondError::WrongKind));
+            assert_eq!(rig.session.server.wake(token), Err(RespondError::WrongKind));
             let late = answer_as(&mut rig, kind, token).unwrap();
             let direct = rig.one(&now).replace("t://text", "t://later");
             assert_eq!(late, [direct], "{revision} {kind:?}");
             assert_eq!(answer_as(&mut rig, kind, token), Err(RespondError::Stale));
-            assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
+            assert_eq!(rig.session.server.wake(token), Err(RespondError::Stale));
         }
     }
 }
@@ -500,16 +500,16 @@ fn a_resumed_handler_can_ask() {
             assert_eq!(what, *seen);
             // Other requests are served meanwhile, and use the same memory.
             assert_eq!(text(&rig.one(&call(revision, "now", "now", json!({"escaped": "\"\u{e9}\""})))), "hello");
-            rig.session.resume(token).unwrap();
-            rig.session.resume(token).unwrap();
+            rig.session.server.wake(token).unwrap();
+            rig.session.server.wake(token).unwrap();
             rig.work();
             let asked = rig.take();
             assert_eq!(asked.len(), 1, "{asked:?}");
             let reply = answer_roots(&mut rig, revision, method, params, &asked[0]);
             let quoted = serde_json::to_string(seen).unwrap();
             assert!(reply.contains(quoted.trim_matches('"')) && reply.contains("asked"), "{reply}");
-            assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
-            assert_eq!(rig.session.server().in_flight(), 0);
+            assert_eq!(rig.session.server.wake(token), Err(RespondError::Stale));
+            assert_eq!(rig.session.server.in_flight(), 0);
         }
     }
 }
@@ -530,13 +530,13 @@ fn suspended_requests_give_their_memory_back() {
             } else {
                 // The same if it was resumed before.
                 if round % 4 == 1 {
-                    rig.session.resume(token).unwrap();
-                    rig.session.server().forget(token);
+                    rig.session.server.wake(token).unwrap();
+                    rig.session.server.forget(token);
                 } else {
                     assert_eq!(rig.say(&cancel(round)), [""; 0]);
                     assert_eq!(rig.world.cancelled.pop(), Some(token));
                 }
-                assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
+                assert_eq!(rig.session.server.wake(token), Err(RespondError::Stale));
             }
         }
         assert_eq!(rig.world.runs, 20);
@@ -558,7 +558,7 @@ fn without_memory_nothing_is_suspended() {
         assert!(text(&reply).contains("too large to be kept"), "{reply}");
         let long = format!("t://jobs/{}", "x".repeat(300));
         assert_eq!(code(&rig.one(&request(revision, 1, "resources/read", json!({"uri": long})))), -32603);
-        assert_eq!(rig.session.server().in_flight(), 0);
+        assert_eq!(rig.session.server.in_flight(), 0);
         assert!(rig.world.later.is_empty());
     }
 }
@@ -575,7 +575,7 @@ fn what_cannot_be_resumed_is_not_suspended() {
             let reply = rig.one(&request(revision, 1, method, params));
             assert_eq!(code(&reply), -32603, "{method}");
             assert!(reply.contains("The handler suspends what cannot be resumed"), "{reply}");
-            assert_eq!(rig.session.server().in_flight(), 0);
+            assert_eq!(rig.session.server.in_flight(), 0);
         }
     }
 }
@@ -604,12 +604,12 @@ fn suspended_again_and_again() {
         assert_eq!(rig.say(&call(revision, 1, "patient", json!({}))), [""; 0]);
         for _ in 1..100 {
             let (_, token) = rig.world.later[0];
-            rig.session.resume(token).unwrap();
+            rig.session.server.wake(token).unwrap();
             rig.work();
             assert_eq!(rig.take(), [""; 0]);
         }
         let (_, token) = rig.world.later[0];
-        rig.session.resume(token).unwrap();
+        rig.session.server.wake(token).unwrap();
         rig.work();
         assert_eq!(text(&rig.take()[0]), "at last");
     }
@@ -623,7 +623,7 @@ fn resumed_handlers_do_not_take_the_last_place() {
     rig.say(&call("2025-11-25", "a", "job", json!({})));
     rig.say(&call("2025-11-25", "b", "job", json!({})));
     for (at, (_, token)) in rig.world.later.clone().into_iter().enumerate() {
-        rig.session.resume(token).unwrap();
+        rig.session.server.wake(token).unwrap();
         rig.work();
         let reply = rig.take().remove(0);
         assert_eq!(reply.contains("roots/list"), at == 0, "{reply}");
@@ -661,22 +661,22 @@ fn a_question_with_a_time_of_its_own() {
     for revision in LEGACY {
         let server = Server::growing(MessageLimits::default()).ask_timeout(1000);
         let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
-        rig.session.expire(10);
+        rig.session.server.expire(10);
         rig.one(&call(revision, "a", "hasty", json!({})));
         rig.say(&call(revision, "b", "job", json!({})));
         let (_, token) = rig.world.later.pop().unwrap();
-        rig.session.resume(token).unwrap();
+        rig.session.server.wake(token).unwrap();
         rig.work();
         rig.take();
-        assert_eq!(rig.session.server().next_deadline(), Some(60));
-        rig.session.expire(59);
+        assert_eq!(rig.session.server.next_deadline(), Some(60));
+        rig.session.server.expire(59);
         rig.work();
         assert_eq!(rig.take(), [""; 0]);
-        rig.session.expire(60);
+        rig.session.server.expire(60);
         rig.work();
         let said = rig.take();
         assert!(said[0].contains("notifications/cancelled") && text(&said[1]).contains("TimedOut"), "{said:?}");
-        assert_eq!(rig.session.server().next_deadline(), Some(1010));
+        assert_eq!(rig.session.server.next_deadline(), Some(1010));
     }
 }
 
@@ -689,7 +689,7 @@ fn a_late_answer_to_another_method_can_decline() {
     let (_, token) = rig.world.later.pop().unwrap();
     let Rig { session, service, world, .. } = &mut rig;
     let empty = |text: Text<'_>| assert!(text.eq_str(""));
-    session.answer(service, world, token.as_custom(), |_, other| (empty(other.method()), other.decline()).1).unwrap();
+    session.answer(service, world, token.as_custom(), |_, other| (empty(other.method), other.decline()).1).unwrap();
     rig.work();
     assert_eq!(code(&rig.take()[0]), -32601);
 }
@@ -757,11 +757,11 @@ fn a_handler_that_is_gone_when_it_is_resumed() {
         let mut rig = rig(revision);
         assert_eq!(rig.say(&call(revision, 1, "job", json!({}))), [""; 0]);
         let (_, token) = rig.world.later.pop().unwrap();
-        rig.session.resume(token).unwrap();
+        rig.session.server.wake(token).unwrap();
         let mut out = LineSink::new(Vec::new());
-        let token = rig.session.server().ready().unwrap();
-        let _ = EMPTY.resume(&mut rig.world, token, rig.session.server(), &mut out).unwrap();
+        let token = rig.session.server.ready().unwrap();
+        let _ = EMPTY.resume(&mut rig.world, token, &mut rig.session.server, &mut out).unwrap();
         assert!(matches!(code(std::str::from_utf8(out.pending()).unwrap()), -32601 | -32602));
-        assert_eq!(rig.session.server().in_flight(), 0);
+        assert_eq!(rig.session.server.in_flight(), 0);
     }
 }

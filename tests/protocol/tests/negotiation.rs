@@ -39,7 +39,7 @@ fn initialize_with_every_version_against_every_set() {
                     assert!(parse(&listed)["result"]["tools"].is_array(), "{listed}");
                     // A second `initialize` changes nothing.
                     assert_eq!(code(&rig.one(&initialize("2024-11-05", json!({})))), -32600);
-                    assert_eq!(rig.session.server().peer().revision().map(Revision::date), Some(*version));
+                    assert_eq!(rig.session.server.peer.revision().map(Revision::date), Some(*version));
                 }
                 None => {
                     let error = &parse(&reply)["error"];
@@ -49,7 +49,7 @@ fn initialize_with_every_version_against_every_set() {
                         error["message"].as_str().unwrap().contains("2026-07-28"),
                         "clients show it alone: {reply}"
                     );
-                    assert_eq!(rig.session.server().peer().revision(), None);
+                    assert_eq!(rig.session.server.peer.revision(), None);
                 }
             }
         }
@@ -105,7 +105,7 @@ fn a_broken_initialize_leaves_nothing() {
         let line = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
         assert_eq!(code(&rig.one(&line)), -32602, "{line}");
         assert_eq!(code(&rig.one(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)), -32602);
-        assert_eq!(rig.session.server().peer().revision(), None);
+        assert_eq!(rig.session.server.peer.revision(), None);
     }
     let mut rig = rig.opened("2025-06-18");
     assert_eq!(text(&rig.one(&call("2025-06-18", 1, "add", json!({"a": 1, "b": 1})))), "2");
@@ -190,7 +190,7 @@ fn requests_before_initialized() {
         let mut rig = Rig::new();
         rig.one(&initialize(revision, all_capabilities(revision)));
         // Changes are announced only after the client is ready.
-        rig.session.publish(mcp_sansio::server::ServerChange::Tools);
+        rig.session.server.publish(mcp_sansio::server::ServerChange::Tools);
         assert!(rig.say(r#"{"jsonrpc":"2.0","method":"notifications/whatever"}"#).is_empty());
         assert_eq!(rig.one(&request(revision, 1, "ping", json!({}))), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         let level = request(revision, 1, "logging/setLevel", json!({"level": "error"}));
@@ -199,7 +199,7 @@ fn requests_before_initialized() {
         assert_eq!(lines[1], r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, "{revision}");
         let mut rig = Rig::new();
         rig.one(&initialize(revision, json!({})));
-        rig.session.publish(mcp_sansio::server::ServerChange::Tools);
+        rig.session.server.publish(mcp_sansio::server::ServerChange::Tools);
         assert_eq!(rig.say(r#"{"jsonrpc":"2.0","method":"initialized"}"#).len(), 1);
     }
 }

@@ -52,9 +52,9 @@ impl Wire<'_> {
         let mut taken = Vec::new();
         loop {
             let next = self.session.run(&SERVICE, &mut self.world);
-            let n = self.session.pending().len().min(most - taken.len());
-            taken.extend_from_slice(&self.session.pending()[..n]);
-            self.session.sent(n);
+            let n = self.session.out.pending().len().min(most - taken.len());
+            taken.extend_from_slice(&self.session.out.pending()[..n]);
+            self.session.out.sent(n);
             match next {
                 NextStep::Write if n == 0 => return taken,
                 NextStep::Write => continue,
@@ -115,13 +115,13 @@ fn next_client(revision: &str) -> Vec<u8> {
 fn another_client_comes(wire: &mut Wire<'_>, fresh: &[(Vec<u8>, Vec<u8>)], when: &dyn Fn() -> String) {
     for (said, expected) in fresh {
         wire.session.new_peer();
-        assert!(!wire.session.has_ended() && wire.session.pending().is_empty(), "{}", when());
-        assert_eq!(wire.session.server().in_flight(), 0, "{}", when());
+        assert!(!wire.session.has_ended() && wire.session.out.pending().is_empty(), "{}", when());
+        assert_eq!(wire.session.server.in_flight(), 0, "{}", when());
         for (_, token) in wire.world.later.drain(..) {
             let late = wire.session.answer(&SERVICE, &mut World::default(), token, |_, call| call.text("late"));
             assert!(late.is_err(), "{}", when());
         }
-        wire.session.publish(ServerChange::Resource("test://text"));
+        wire.session.server.publish(ServerChange::Resource("test://text"));
         let heard = wire.talk(said, usize::MAX);
         if heard != *expected {
             let (heard, expected) = (String::from_utf8_lossy(&heard), String::from_utf8_lossy(expected));

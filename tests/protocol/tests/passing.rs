@@ -110,7 +110,7 @@ fn settings_that_the_program_answers() {
     front.say(&mut server, OPENING, &mut request);
     front.said();
     let Some(ServerEvent::Request { token }) = front.say(&mut server, subscribe, &mut request) else { panic!() };
-    assert!(server.peer().is_initialized() && server.subscribed_uris().next().is_none());
+    assert!(server.peer.is_initialized() && server.subscribed_uris().next().is_none());
     assert!(front.say(&mut server, subscribe, &mut request).is_none());
     assert!(front.said().contains("the id is in use"));
     assert!(server.set_subscribed("r://a", true) && server.set_subscribed("r://a", true));
@@ -120,9 +120,9 @@ fn settings_that_the_program_answers() {
     let level = r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"of another protocol"}}"#;
     let Some(ServerEvent::Request { token }) = front.say(&mut server, level, &mut request) else { panic!() };
     server.fail_raw(token, -1, Raw::constant(r#"{"code":-1,"message":"no"}"#), &mut front.out).unwrap();
-    assert_eq!(server.peer().log_level(), LoggingLevel::Info);
-    server.set_log_level(LoggingLevel::Debug);
-    assert_eq!(server.peer().log_level(), LoggingLevel::Debug);
+    assert_eq!(server.peer.log_level, LoggingLevel::Info);
+    server.peer.log_level = LoggingLevel::Debug;
+    assert_eq!(server.peer.log_level, LoggingLevel::Debug);
     assert!(server.set_subscribed("r://a", false) && server.subscribed_uris().next().is_none());
     let mut small = Server::new(mcp_sansio::memory::Slots::growing(1));
     assert!(!small.set_subscribed("r://a", true));

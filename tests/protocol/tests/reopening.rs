@@ -55,9 +55,9 @@ fn say(session: &mut Wire<'_>, state: &mut Option<RequestToken>, text: &str) -> 
         session.filled(n);
         rest = &rest[n..];
         let _ = session.run(&SERVICE, state);
-        let pending = session.pending().len();
-        said.extend_from_slice(session.pending());
-        session.sent(pending);
+        let pending = session.out.pending().len();
+        said.extend_from_slice(session.out.pending());
+        session.out.sent(pending);
         if rest.is_empty() && pending == 0 {
             return String::from_utf8(said).unwrap();
         }
@@ -100,8 +100,8 @@ fn two_clients_share_a_line() {
         session.space()[..text.len()].copy_from_slice(text.as_bytes());
         session.filled(text.len());
         let _ = session.run(&CHANGING, token);
-        let said = String::from_utf8(session.pending().to_vec()).unwrap();
-        session.sent(said.len());
+        let said = String::from_utf8(session.out.pending().to_vec()).unwrap();
+        session.out.sent(said.len());
         said
     };
     let first = tell(&mut session, &mut token, OPENING);
@@ -119,10 +119,10 @@ fn two_clients_share_a_line() {
     assert_eq!(opened, "", "no newline yet");
     let opened = tell(&mut session, &mut token, "\n");
     assert!(opened.contains(r#""protocolVersion":"2025-06-18""#), "{opened}");
-    assert_eq!(session.server().peer().revision().unwrap().date(), "2025-06-18");
+    assert_eq!(session.server.peer.revision().unwrap().date(), "2025-06-18");
     // List changes wait until the client is ready; the subscription still exists.
-    session.publish(ServerChange::Tools);
-    session.publish(ServerChange::Resource("test://a"));
+    session.server.publish(ServerChange::Tools);
+    session.server.publish(ServerChange::Resource("test://a"));
     let told = tell(&mut session, &mut token, "\n");
     assert!(told.contains("resources/updated") && !told.contains("list_changed"), "{told}");
     let ready = format!("{}\n", second.lines().nth(1).unwrap());
@@ -144,9 +144,9 @@ fn the_next_client_finds_nothing_of_the_one_before() {
         assert_eq!(say(session, state, &(call(0, "wait") + &call(1, "wait"))), "");
         let token = state.unwrap();
         assert!(say(session, state, OPENING).contains("serverInfo"));
-        assert_eq!(session.server().in_flight(), 0);
+        assert_eq!(session.server.in_flight(), 0);
         assert!(session.answer(&SERVICE, state, token, |_, call| call.text("late")).is_err());
-        session.publish(ServerChange::Resource("test://a"));
+        session.server.publish(ServerChange::Resource("test://a"));
         assert_eq!(say(session, state, ""), "", "nobody is subscribed");
         assert_eq!(say(session, state, &call(1, "wait")), "");
         let token = state.unwrap();
@@ -171,7 +171,7 @@ fn without_it_a_connection_is_opened_once() {
     with_wire(false, |session, state| {
         say(session, state, OPENING);
         assert!(say(session, state, OPENING).contains("already initialized"));
-        session.server().forget_peer();
+        session.server.forget_peer();
         assert!(say(session, state, OPENING).contains("serverInfo"));
     });
 }
@@ -195,7 +195,7 @@ fn the_next_client_of_2026_07_28_uses_the_same_ids() {
             assert!(session.answer(&SERVICE, state, gone, |_, call| call.text("late")).is_err());
             let token = state.unwrap();
             session.answer(&SERVICE, state, token, |_, call| call.text("done")).unwrap();
-            session.publish(ServerChange::Resource("test://a"));
+            session.server.publish(ServerChange::Resource("test://a"));
             let said = say(session, state, "");
             assert!(said.contains("done") && !said.contains("updated") && said.lines().count() == 1, "{said}");
         });

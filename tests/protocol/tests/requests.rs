@@ -65,8 +65,8 @@ fn stale_tokens_are_refused() {
         let Rig { session, service, world, .. } = &mut rig;
         assert_eq!(session.answer(service, world, a, |_, call| call.text("stale")), Err(RespondError::Stale));
         assert_eq!(session.progress(a, Progress::new(1)), NotifyStatus::Stale);
-        assert!(!session.server().is_open(a) && session.server().is_open(c));
-        let (server, out) = session.parts();
+        assert!(!session.server.is_open(a) && session.server.is_open(c));
+        let (server, out) = (&mut session.server, &mut session.out);
         assert_eq!(server.fail(a, &RpcError::internal("stale"), out), Err(RespondError::Stale));
         assert_eq!(session.answer(service, world, c, |_, call| call.text("c")), Ok(()));
         assert_eq!(session.answer(service, world, c, |_, call| call.text("c again")), Err(RespondError::Stale));
@@ -111,9 +111,9 @@ fn changes_fold() {
     rig.one(&request(C, 1, "resources/subscribe", json!({"uri": "test://text"})));
     rig.one(&request(C, 2, "resources/subscribe", json!({"uri": "test://text"})));
     for _ in 0..100 {
-        rig.session.publish(ServerChange::Tools);
-        rig.session.publish(ServerChange::Resource("test://text"));
-        rig.session.publish(ServerChange::Resource("test://blob"));
+        rig.session.server.publish(ServerChange::Tools);
+        rig.session.server.publish(ServerChange::Resource("test://text"));
+        rig.session.server.publish(ServerChange::Resource("test://blob"));
     }
     rig.work();
     assert_eq!(rig.take().len(), 2);
@@ -123,8 +123,8 @@ fn changes_fold() {
         rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": filter})));
     }
     for _ in 0..100 {
-        rig.session.publish(ServerChange::Tools);
-        rig.session.publish(ServerChange::Resource("test://text"));
+        rig.session.server.publish(ServerChange::Tools);
+        rig.session.server.publish(ServerChange::Resource("test://text"));
     }
     rig.work();
     assert_eq!(rig.take().len(), 4);
@@ -138,11 +138,11 @@ fn uris_are_compared_by_value() {
         let mut rig = Rig::new().opened(C);
         let escaped = uri.replace('/', "\\/");
         rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})).replace(uri, &escaped));
-        rig.session.publish(ServerChange::Resource(uri));
+        rig.session.server.publish(ServerChange::Resource(uri));
         rig.work();
         assert_eq!(rig.take().len(), 1, "{uri}");
         rig.one(&request(C, 2, "resources/unsubscribe", json!({"uri": uri})));
-        rig.session.publish(ServerChange::Resource(uri));
+        rig.session.server.publish(ServerChange::Resource(uri));
         rig.work();
         assert!(rig.take().is_empty());
         let read = request(C, 3, "resources/read", json!({"uri": uri})).replace(uri, &escaped);
@@ -219,7 +219,7 @@ fn nothing_before_the_acknowledgement() {
         let mut rig: Rig = Rig::with(600);
         rig.feed_and_keep(&call(MODERN, 1, "large", json!({"size": size})));
         rig.feed_and_keep(&listen);
-        rig.session.publish(ServerChange::Tools);
+        rig.session.server.publish(ServerChange::Tools);
         rig.work();
         let said: Vec<_> = rig.take().iter().map(|line| parse(line)["method"].clone()).collect();
         let first = said.iter().position(|method| method == "notifications/subscriptions/acknowledged").unwrap();
@@ -238,8 +238,8 @@ fn an_update_that_never_fits() {
     for uri in [long.as_str(), "test://text"] {
         rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})));
     }
-    rig.session.publish(ServerChange::Resource(&long));
-    rig.session.publish(ServerChange::Resource("test://text"));
+    rig.session.server.publish(ServerChange::Resource(&long));
+    rig.session.server.publish(ServerChange::Resource("test://text"));
     rig.work();
     assert_eq!(rig.take().len(), 1);
     // A listen with such a URI is acknowledged without its URIs.
@@ -264,7 +264,7 @@ fn many_subscriptions() {
         rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})));
     }
     assert_eq!(text(&rig.one(&call(MODERN, 50, "add", json!({"a": 1, "b": 1})))), "2");
-    assert_eq!(rig.session.server().in_flight(), 0);
+    assert_eq!(rig.session.server.in_flight(), 0);
 }
 
 /// Progress of requests that were put off: only with a token, and only increasing.
@@ -303,7 +303,7 @@ fn log_messages() {
         let mut rig = Rig::new().opened(revision);
         let (about, mut said) = (*rig.service.about(), Vec::new());
         for level in LoggingLevel::ALL {
-            let (server, out) = rig.session.parts();
+            let (server, out) = (&mut rig.session.server, &mut rig.session.out);
             said.push(server.log(&about, None, level, Some("core"), format_args!("{}", level.name()), out));
         }
         rig.work();

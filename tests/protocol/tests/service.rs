@@ -466,7 +466,7 @@ fn log_messages_with_data() {
     // Outside of a handler, for no request.
     let mut rig = Rig::new().opened(D);
     let logs = rig.service;
-    let (server, out) = rig.session.parts();
+    let (server, out) = (&mut rig.session.server, &mut rig.session.out);
     let data = Raw::constant("[1]");
     assert_eq!(server.log_data(logs.about(), None, LoggingLevel::Error, None, data, out), NotifyStatus::Sent);
     assert_eq!(server.log_data(logs.about(), None, LoggingLevel::Debug, None, data, out), NotifyStatus::NotAsked);
@@ -483,7 +483,7 @@ fn log_messages_with_data() {
     rig.say(&call(D, 1, "later", json!({"tag": "a"})));
     rig.say(&cancel(1));
     let token = rig.world.later[0].1;
-    let (server, out) = rig.session.parts();
+    let (server, out) = (&mut rig.session.server, &mut rig.session.out);
     assert_eq!(
         server.log_data(everything::service().about(), Some(token), LoggingLevel::Error, None, data, out),
         NotifyStatus::Stale
@@ -510,8 +510,8 @@ fn say<S>(
     session.space()[..1].copy_from_slice(b"\n");
     session.filled(1);
     let _ = session.run(service, state);
-    let said = String::from_utf8(session.pending().to_vec()).unwrap();
-    session.sent(said.len());
+    let said = String::from_utf8(session.out.pending().to_vec()).unwrap();
+    session.out.sent(said.len());
     said
 }
 
@@ -643,8 +643,8 @@ fn too_large_to_be_told() {
     let uri = format!("file:///{}", "x".repeat(300));
     let reply = say(&mut session, &service, &mut (), &request(D, 1, "resources/subscribe", json!({"uri": uri})));
     assert!(reply.contains("\"result\":{}"), "{reply}");
-    session.publish(mcp_sansio::server::ServerChange::Resource(&uri));
-    let (server, out) = session.parts();
+    session.server.publish(mcp_sansio::server::ServerChange::Resource(&uri));
+    let (server, out) = (&mut session.server, &mut session.out);
     assert_eq!(server.pull(service.about(), out), PullStatus::TooSmall);
     let reply = say(&mut session, &service, &mut (), &request(D, 2, "ping", json!({})));
     assert_eq!(reply.lines().count(), 1, "the next request is answered: {reply}");

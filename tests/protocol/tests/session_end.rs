@@ -28,10 +28,10 @@ fn done_only_when_every_line_is_answered() {
     session.end_of_input();
     loop {
         let _ = session.run(&service, &mut ());
-        let pending = session.pending().len();
-        written.extend_from_slice(session.pending());
-        session.sent(pending);
-        if session.is_done() && session.pending().is_empty() {
+        let pending = session.out.pending().len();
+        written.extend_from_slice(session.out.pending());
+        session.out.sent(pending);
+        if session.is_done() && session.out.pending().is_empty() {
             break;
         }
     }

@@ -452,7 +452,7 @@ fn subscriptions_one_by_one() {
     assert!(rig.one(&known).contains("\"result\":{}"));
     rig.one(&request(D, 1_002, "resources/unsubscribe", json!({"uri": "test://items/7"})));
     assert!(rig.one(&more).contains("\"result\":{}"));
-    rig.session.publish(ServerChange::Resource("test://items/8"));
+    rig.session.server.publish(ServerChange::Resource("test://items/8"));
     rig.work();
     assert_eq!(rig.take().len(), 1);
 }
@@ -511,11 +511,11 @@ fn a_resource_with_the_name_of_a_listen() {
     let filter = json!({"notifications": {"promptsListChanged": true}});
     assert!(rig.one(&request(MODERN, 1, "subscriptions/listen", filter)).contains("subscriptions/acknowledged"));
     for unwanted in [ServerChange::Resource("1"), ServerChange::Tools, ServerChange::Resources] {
-        rig.session.publish(unwanted);
+        rig.session.server.publish(unwanted);
         rig.work();
         assert_eq!(rig.take(), [""; 0], "{unwanted:?}");
     }
-    rig.session.publish(ServerChange::Prompts);
+    rig.session.server.publish(ServerChange::Prompts);
     rig.work();
     assert_eq!(rig.take().len(), 1);
 }
@@ -638,7 +638,7 @@ fn ids_of_questions_never_come_again() {
     }
     for _ in 0..3 {
         let mut out = LineSink::new(Window::of(usize::MAX));
-        server.ping(&mut out).unwrap();
+        server.send_request("ping", None, &mut out).unwrap();
         let ping = take(&mut out);
         assert!(ping.ends_with(",\"method\":\"ping\"}\n") && seen.insert(id_of(&ping)), "{ping}");
         // An answer to it is ignored.
@@ -662,14 +662,14 @@ fn id_of(line: &str) -> u64 {
 fn a_ping_needs_a_client_that_initialized() {
     let mut rig = Rig::new();
     let mut out = LineSink::new(Window::of(usize::MAX));
-    assert_eq!(rig.session.server().ping(&mut out), Err(RespondError::NotInitialized));
+    assert_eq!(rig.session.server.send_request("ping", None, &mut out), Err(RespondError::NotInitialized));
     rig.one(&request(MODERN, 1, "tools/list", json!({})));
-    assert_eq!(rig.session.server().ping(&mut out), Err(RespondError::NotInitialized));
+    assert_eq!(rig.session.server.send_request("ping", None, &mut out), Err(RespondError::NotInitialized));
     assert!(out.pending().is_empty());
     let mut rig = Rig::new().opened("2024-11-05");
     let mut small = [0; 20];
     assert_eq!(
-        rig.session.server().ping(&mut LineSink::new(SliceStorage::new(&mut small))),
+        rig.session.server.send_request("ping", None, &mut LineSink::new(SliceStorage::new(&mut small))),
         Err(RespondError::FullNever)
     );
 }
@@ -715,7 +715,7 @@ fn an_answer_without_room_subscribes_nobody() {
     let subscribe = request(D, 1, "resources/subscribe", json!({"uri": "test://text"}));
     let mut bytes = [0; 300];
     let mut small = LineSink::new(SliceStorage::new(&mut bytes));
-    while server.ping(&mut small).is_ok() {}
+    while server.send_request("ping", None, &mut small).is_ok() {}
     let step = service.dispatch(&mut world, subscribe.as_bytes(), &mut server, &mut small);
     assert!(matches!(step, Err(FullError::Now)), "{step:?}");
     assert!(!server.has_subscribers());
@@ -732,7 +732,7 @@ fn a_listen_with_a_long_id() {
     let refused =
         rig.one(&request(MODERN, "x".repeat(mcp_sansio::server::ID_MAX - 1), "subscriptions/listen", filter.clone()));
     assert_eq!(code(&refused), -32600);
-    assert!(!rig.session.server().has_subscribers());
+    assert!(!rig.session.server.has_subscribers());
     let told = rig.one(&request(MODERN, "x".repeat(mcp_sansio::server::ID_MAX - 2), "subscriptions/listen", filter));
     assert!(told.contains("subscriptions/acknowledged"));
 }

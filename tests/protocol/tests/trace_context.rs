@@ -190,7 +190,7 @@ fn kept_while_suspended_and_gone_for_late_answers() {
             rig.world.later.pop().expect("a token").1
         };
         let (suspended, late) = (start(1, "suspend"), start(2, "later"));
-        rig.session.resume(suspended).expect("it is suspended");
+        rig.session.server.wake(suspended).expect("it is suspended");
         rig.work();
         assert_eq!(text(&rig.take().remove(0)), format!("{PARENT} a=\"1\" user=42"), "{revision}");
         rig.session.answer(&rig.service, &mut rig.world, late, look).expect("it waits");

@@ -41,12 +41,12 @@ fn a_large_reply_is_refused_while_too_much_is_in_flight() {
     let service = mcp_sansio::service::Service::new("large", "1").instructions(instructions);
     let mut rig: Rig = Rig::with(600).serving(service);
     let discover = request("2026-07-28", 1, "server/discover", json!({}));
-    rig.session.server().set_most_in_flight(0);
+    rig.session.server.set_most_in_flight(0);
     for _ in 0..20 {
         let reply = rig.one(&discover);
-        assert_eq!((code(&reply), rig.session.server().in_flight()), (-32603, 0), "{reply}");
+        assert_eq!((code(&reply), rig.session.server.in_flight()), (-32603, 0), "{reply}");
     }
-    rig.session.server().set_most_in_flight(1);
+    rig.session.server.set_most_in_flight(1);
     assert!(rig.one(&discover).contains(instructions));
 }
 
@@ -224,7 +224,7 @@ fn cancelled_in_the_middle() {
                     assert_eq!(said.len(), 2, "{said:?}");
                     assert!(said[0].len() < whole, "it was not cut short: {}", said[0]);
                     assert_eq!(text(&said[1]), "2");
-                    assert_eq!(rig.session.server().in_flight(), 0);
+                    assert_eq!(rig.session.server.in_flight(), 0);
                     rig.one(&request(revision, 7, "tools/list", json!({})));
                 }
             }
@@ -275,7 +275,7 @@ fn batches_through_any_window() {
                 assert_eq!(rig.one(&batch), expected, "window {window}, gulp {gulp}");
                 assert_eq!(rig.world.effects, 3);
                 assert_eq!(rig.world.notified.iter().filter(|m| m.ends_with("whatever")).count(), 1);
-                assert_eq!(rig.session.server().in_flight(), 0);
+                assert_eq!(rig.session.server.in_flight(), 0);
             }
         }
         // A question becomes ready while the array is open: both are completed.
@@ -308,7 +308,7 @@ fn a_batch_whose_last_reply_is_large() {
                 let mut rig: Rig = Rig::with(window).opened(revision);
                 rig.gulp = gulp;
                 assert_eq!(rig.one(&batch), expected, "window {window}, gulp {gulp}");
-                assert_eq!((rig.world.effects, rig.session.server().in_flight()), (1, 0));
+                assert_eq!((rig.world.effects, rig.session.server.in_flight()), (1, 0));
             }
         }
     }

@@ -90,12 +90,12 @@ fn exchange(
         session.filled(line.len());
         loop {
             let _ = session.run(service, &mut ()); // read or write: the output says which
-            let pending = session.pending().len();
+            let pending = session.out.pending().len();
             if pending == 0 {
                 break;
             }
-            out.extend_from_slice(session.pending());
-            session.sent(pending);
+            out.extend_from_slice(session.out.pending());
+            session.out.sent(pending);
         }
     }
     out

@@ -467,7 +467,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
         let now = self.now();
         let handle = self.transport.state_mut().handle();
         // Deadlines of requests count from now.
-        handle.client.set_now(now);
+        handle.client.now = now;
         (&mut self.handler, handle)
     }
 
@@ -592,10 +592,10 @@ mod tests {
             self.session.handle()
         }
         fn engine(&self) -> &mcp_sansio::client::Client<'static> {
-            self.session.engine()
+            &self.session.client
         }
         fn next_deadline(&self) -> Option<Millis> {
-            self.session.engine().next_deadline()
+            self.session.client.next_deadline()
         }
         fn explain(&self, _: TransportError) -> String {
             "it is too strict".to_owned()
@@ -627,8 +627,8 @@ mod tests {
         fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> std::io::Result<bool> {
             self.calls += "run ";
             let _ = self.session.run(now, handler);
-            let sent = self.session.pending().to_vec();
-            self.session.sent(sent.len());
+            let sent = self.session.out.pending().to_vec();
+            self.session.out.sent(sent.len());
             for line in sent.split_inclusive(|byte| *byte == b'\n') {
                 let request: serde_json::Value = serde_json::from_slice(line).unwrap();
                 let method = request["method"].as_str().unwrap_or("answer").to_owned() + " ";
@@ -653,7 +653,7 @@ mod tests {
         fn wait(&mut self, time: Duration) -> std::io::Result<()> {
             self.calls += "wait ";
             self.waits.push(time);
-            assert!(self.session.pending().is_empty(), "it waits before it writes: {}", self.seen);
+            assert!(self.session.out.pending().is_empty(), "it waits before it writes: {}", self.seen);
             self.settled = !self.never_settles;
             if let Some(news) = self.news.take_if(|_| !time.is_zero()) {
                 self.says(news);

@@ -36,7 +36,7 @@ impl Layer<Shared> for Pass {
         shared: &mut Shared,
         request: &mut LayerRequest<'_, '_>,
     ) -> Result<Option<Receipt>, HandlerError> {
-        let (name, params) = (request.method(), request.params());
+        let (name, params) = (request.method, request.params());
         let method = Method::from_name(&name);
         let scope = request.scope();
         if method == Method::Initialize {
@@ -46,7 +46,7 @@ impl Layer<Shared> for Pass {
         if method.is_answered_by_server() && !method.is_setting() {
             return Ok(None);
         }
-        lock(&shared.hub).request(request.token(), scope, &name.to_string(), params, request.source().checks)?;
+        lock(&shared.hub).request(request.token(), scope, &name.to_string(), params, request.source.checks)?;
         request.later().1.map(Some)
     }
 
@@ -210,7 +210,7 @@ pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits, stopper: 
         write_lines(shared, &info, &mut lines, &mut uris);
         flush(&mut lines);
         let read = poll_fn(|cx| match () {
-            () if lock(&shared.hub).has_output() || lines.is_done() || lines.parts().0.has_news() => Poll::Ready(None),
+            () if lock(&shared.hub).has_output() || lines.is_done() || lines.server.has_news() => Poll::Ready(None),
             () if lines.has_ended() => Poll::Pending,
             () if stopper.count(cx) > 0 => Poll::Ready(Some(Ok(0))),
             () if !given.is_empty() => Pin::new(&mut given).poll_read(cx, lines.space()).map(Some),
@@ -238,25 +238,25 @@ pub(crate) async fn serve_line(shared: &Shared, limits: &BridgeLimits, stopper: 
 /// Writes to the host.
 fn flush(lines: &mut Lines) {
     let mut stdout = io::stdout().lock();
-    let pending = lines.pending();
+    let pending = lines.out.pending();
     if stdout.write_all(pending).and_then(|()| stdout.flush()).is_err() {
         // The host is gone; the end of stdin follows.
         std::process::exit(0);
     }
     let n = pending.len();
-    lines.sent(n);
+    lines.out.sent(n);
 }
 
 /// Writes the messages for the only host, and passes its subscriptions to the hub.
 fn write_lines(shared: &Shared, info: &ServerInfo<'_>, lines: &mut Lines, uris: &mut Vec<String>) {
-    let (server, out) = lines.parts();
+    let (server, out) = (&mut lines.server, &mut lines.out);
     while let Some(output) = { lock(&shared.hub).next_output() } {
         match output {
             Output::About(_, act) => act(server, out),
             Output::Changed(change) => server.publish(change.as_change()),
             Output::Log { request, level, logger, data } => {
                 // Up to 2025-11-25 the level is that of the connection.
-                let request = request.filter(|_| server.peer().revision().is_none());
+                let request = request.filter(|_| server.peer.revision().is_none());
                 let _ = server.log_data(info, request, level, logger.as_deref(), data.raw(), out);
             }
             Output::Ask { request, question, method, params } => {

@@ -276,7 +276,7 @@ fn a_host_goes() {
         let heard = hosts.set(host, "logging/setLevel", serde_json::json!({"level": level})).unwrap();
         assert_eq!(heard["params"]["level"], behind);
     }
-    assert_eq!(hosts.peers.map(|peer| peer.log_level()), [LoggingLevel::Error, LoggingLevel::Debug]);
+    assert_eq!(hosts.peers.map(|peer| peer.log_level), [LoggingLevel::Error, LoggingLevel::Debug]);
     hosts.rig.result(&calls[1], r#"{"content":[]}"#);
     assert!(hosts.text(1).contains("\"result\"") && hosts.text(0).is_empty());
 }

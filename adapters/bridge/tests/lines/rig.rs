@@ -100,7 +100,7 @@ impl Rig {
     /// Calls the bridge with the client, if there is one.
     pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Bridge, Option<&mut ClientHandle<'_, '_>>, u64) -> T) -> T {
         let now = self.now;
-        let set_now = |client: &mut Line| client.client().set_now(now);
+        let set_now = |client: &mut Line| client.client.now = now;
         self.client.iter_mut().for_each(set_now);
         let done = match self.client.as_mut().map(LineClient::handle) {
             Some(mut link) => act(&mut self.bridge, Some(&mut link), self.now),
@@ -117,8 +117,8 @@ impl Rig {
             let _ = client.run(now, &mut |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
                 bridge.event(event, link, now)
             });
-            let sent = client.pending().to_vec();
-            client.sent(sent.len());
+            let sent = client.out.pending().to_vec();
+            client.out.sent(sent.len());
             self.wire.push_str(std::str::from_utf8(&sent).unwrap());
             let lines = sent.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             self.heard.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
@@ -169,8 +169,8 @@ impl Rig {
         let client = Client::new(self.info, Slots::growing(64)).held(Store::growing(1 << 20));
         let mut client = LineClient::new(LineBuffer::new(Store::growing(1 << 20)), client, LineSink::new(Vec::new()));
         match self.server.is_modern() {
-            true => client.client().connect(),
-            false => client.client().connect_as(self.server),
+            true => client.client.connect(),
+            false => client.client.connect_as(self.server),
         }
         self.client = Some(client);
         self.run();

@@ -78,7 +78,7 @@ impl Memory {
 /// Does the work of a turn of the loop: a clock, a late answer with its progress, a change.
 pub fn tick(state: &mut State, session: &mut Connection<'_>) {
     state.time += 1;
-    session.expire(state.time);
+    session.server.expire(state.time);
     if let Some((token, at)) = state.late {
         let _ = session.progress(token, Progress::new(state.time));
         if at <= state.time {
@@ -87,7 +87,7 @@ pub fn tick(state: &mut State, session: &mut Connection<'_>) {
         }
     }
     if core::mem::take(&mut state.changed) {
-        session.publish(ServerChange::Resource("test://status"));
+        session.server.publish(ServerChange::Resource("test://status"));
     }
 }
 

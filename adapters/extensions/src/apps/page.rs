@@ -84,7 +84,7 @@ impl Page {
     /// As [`ReadResource::text`].
     pub fn read(&self, read: &mut ReadResource<'_>) -> HandlerResult {
         if let Some((_, meta)) = self.meta {
-            read.set_contents_meta(meta);
+            read.contents_meta = Some(meta);
         }
         let sent = read.text(self.html);
         // It is larger than the room; nothing was written.

@@ -456,7 +456,7 @@ fn answer_page(
 
 /// Reads a file of any skill.
 fn read_file<S: ServeSkills>(state: &mut S, read: &mut ReadResource<'_>) -> HandlerResult {
-    let uri = read.uri();
+    let uri = read.uri;
     for skill in S::SKILLS {
         let behind = uri.strip_prefix(skill.directory());
         let Some(path) = behind.and_then(|behind| behind.strip_prefix('/')) else { continue };
@@ -475,8 +475,8 @@ fn read_file<S: ServeSkills>(state: &mut S, read: &mut ReadResource<'_>) -> Hand
 
 fn send_file(file: &'static SkillFile, read: &mut ReadResource<'_>) -> HandlerResult {
     let contents = match file.text {
-        Some(text) => ResourceContents::text(read.uri(), text),
-        None => ResourceContents::blob(read.uri(), file.bytes),
+        Some(text) => ResourceContents::text(read.uri, text),
+        None => ResourceContents::blob(read.uri, file.bytes),
     };
     read.contents(&[contents.mime(file.mime)])
 }

@@ -176,7 +176,7 @@ pub(crate) fn result<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>
         let taken = tasks.take_answers(token, request.now(), |key| request.answer(key));
         taken.map_err(|_| RpcError::internal("Overloaded: the answers are too large"))?;
         let lost = |key: &str| {
-            matches!(request.answer(key)?.result().err()?, InputError::TimedOut | InputError::Closed).then_some(())
+            matches!(request.answer(key)?.result.err()?, InputError::TimedOut | InputError::Closed).then_some(())
         };
         is_unanswered = tasks.questions(token).any(|(key, _)| lost(key).is_some());
     }

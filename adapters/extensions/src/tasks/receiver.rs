@@ -34,14 +34,14 @@
 //!     }
 //! };
 //! # let mut session = LineClient::growing(&info, 1 << 20, LineSink::new(Vec::new()));
-//! # session.client().connect_as(mcp_sansio::revision::Revision::V2025_11_25);
+//! # session.client.connect_as(mcp_sansio::revision::Revision::V2025_11_25);
 //! # let mut say = |session: &mut LineClient<'_, LineSink<Vec<u8>>>, line: &str| {
 //! #     let line = line.as_bytes();
 //! #     session.space()[..line.len()].copy_from_slice(line);
 //! #     session.filled(line.len());
 //! #     session.run(0, &mut handler);
-//! #     let told = String::from_utf8(session.pending().to_vec()).unwrap();
-//! #     session.sent(told.len());
+//! #     let told = String::from_utf8(session.out.pending().to_vec()).unwrap();
+//! #     session.out.sent(told.len());
 //! #     told
 //! # };
 //! # say(&mut session, "");

@@ -353,7 +353,7 @@ impl<'m> Tasks<'m> {
         revision: Revision,
         client: ClientCapabilities,
     ) -> Result<(), TaskError> {
-        let key = question.key();
+        let key = question.key;
         let is_plain = key.len() <= KEY_MAX && key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
         if !is_plain || self.keyed(owner, QUESTION, key.as_bytes()).is_some() {
             return Err(TaskError::NotNew);
@@ -404,7 +404,7 @@ impl<'m> Tasks<'m> {
     }
 
     /// Returns a `tasks/result` of 2025-11-25 that goes on, because its task has ended or asks the client, once: resume it by
-    /// [`LineServer::resume`](mcp_sansio::line_server::LineServer::resume) or the method of this name of the adapter. A request
+    /// [`Server::wake`](mcp_sansio::server::Server::wake) or the method of this name of the adapter. A request
     /// that was cancelled meanwhile is stale. In a program with several connections, resume it at each: at all others it is
     /// [`RespondError::Stale`]. There are none without [`LEGACY`](HasTasks::LEGACY).
     pub fn next_resumable(&mut self) -> Option<RequestToken> {
@@ -518,7 +518,7 @@ impl<'m> Tasks<'m> {
         let mut unanswered = 0;
         while let Some((at, key)) = self.open_question(owner, unanswered) {
             let code;
-            let (tag, answer) = match answer(key.as_str()).map(|answer| answer.result()) {
+            let (tag, answer) = match answer(key.as_str()).map(|answer| answer.result) {
                 Some(Ok(result)) => (0, result.as_bytes()),
                 Some(Err(InputError::Error(refusal))) => {
                     code = refusal.to_le_bytes();

@@ -76,7 +76,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     }
 
     fn pending_len(&mut self) -> usize {
-        self.client.out().pending().len()
+        self.client.out.pending().len()
     }
 
     /// Returns the space for the next bytes of the server.
@@ -106,7 +106,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
 
     /// Returns the bytes to write now, if there are any. A trace shows them.
     pub fn pending(&mut self) -> Option<&[u8]> {
-        let pending = self.client.out().pending();
+        let pending = self.client.out.pending();
         if let Some(trace) = &mut self.trace {
             trace.sent(pending);
         }
@@ -115,7 +115,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
 
     /// Notes that the first `n` of the pending bytes were written.
     pub fn sent(&mut self, n: usize) {
-        self.client.out().sent(n);
+        self.client.out.sent(n);
         if let Some(trace) = &mut self.trace {
             trace.written(n);
         }
@@ -157,7 +157,7 @@ impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T
     }
 
     fn engine(&self) -> &Client<'m> {
-        self.client.engine()
+        &self.client.client
     }
 
     fn next_deadline(&self) -> Option<Millis> {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn fill(lines: &mut LineSession<'static, Tracer>, bytes: usize) {
-        lines.client.out().put(&vec![b' '; bytes]).unwrap();
+        lines.client.out.put(&vec![b' '; bytes]).unwrap();
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Default for Spans {
 
 impl<S> Layer<S> for Spans {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        let (method, name) = (request.method().to_string(), request.name().map(|name| name.to_string()));
+        let (method, name) = (request.method.to_string(), request.name.map(|name| name.to_string()));
         let span = Spans::begin("server", &method, name.as_deref(), Some(request.revision()), request.trace_context());
         self.0.add(request.token(), request.now(), span);
         Ok(None)
@@ -115,9 +115,8 @@ impl<S> Layer<S> for Spans {
 impl client::Layer for Spans {
     fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
         let name = name_of(request);
-        let span =
-            Spans::begin("client", request.method(), name.as_deref(), request.revision(), request.trace_context());
-        self.0.add(request.token(), request.now(), span);
+        let span = Spans::begin("client", request.method, name.as_deref(), request.revision, request.trace_context());
+        self.0.add(request.token, request.now, span);
         true
     }
 

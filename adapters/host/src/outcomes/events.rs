@@ -61,7 +61,7 @@ pub fn take_follower_input(
     now: Millis,
     engine: &Client<'_>,
 ) -> Result<(), ClientError> {
-    follower.set_jitter_seed(engine.jitter_seed());
+    follower.set_jitter_seed(engine.seed);
     match input {
         FollowerInput::Notification(kind, params) => {
             follower.notified(kind, params.raw(), now).map_err(|error| ClientError::Server(error.into()))
@@ -128,7 +128,7 @@ mod tests {
             passed
         };
         let cancelled = |client: &LineClient<'_, LineSink<Vec<u8>>>| {
-            String::from_utf8_lossy(client.pending()).matches("notifications/cancelled").count()
+            String::from_utf8_lossy(client.out.pending()).matches("notifications/cancelled").count()
         };
         for _ in 0..WAITING {
             assert_eq!(say(&mut outcomes, &mut client, stream.to_bits(), ""), 0);

@@ -228,8 +228,8 @@ impl<'m> HttpClient<'m> {
         inbox: impl Into<Store<'m>>,
         outbox: impl Into<Store<'m>>,
     ) -> Self {
-        remote.origin.name_agent(client.info());
-        remote.origin.seed = client.jitter_seed();
+        remote.origin.name_agent(client.info);
+        remote.origin.seed = client.seed;
         let out = ExchangeOut {
             remote,
             outbox: Records::new(outbox.into()),
@@ -282,7 +282,7 @@ impl<'m> HttpClient<'m> {
         &mut self.out.remote
     }
 
-    /// Returns the client together with its sink. [Set the time](Client::set_now) before you send.
+    /// Returns the client together with its sink. [Set the time](Client::now) before you send.
     pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
         self.out.modern = self.client.is_modern();
         ClientHandle { client: &mut self.client, out: &mut self.out }
@@ -294,7 +294,7 @@ impl<'m> HttpClient<'m> {
         self.out.remote.rebase(now);
         self.out.remote.expire(now);
         self.out.flush();
-        self.client.set_now(now);
+        self.client.now = now;
         while let Some(slot) = self.out.remote.next_resumed() {
             if let Some(request) = self.out.remote.slots.get(slot).and_then(ExchangeSlot::request) {
                 self.client.resume(request);

@@ -246,7 +246,7 @@ impl<'m> OriginState<'m> {
             return;
         }
         let mut agent = FixedText::<AGENT>::EMPTY;
-        for (part, end) in [(info.name(), &b"/"[..]), (info.version(), b"")] {
+        for (part, end) in [(info.name, &b"/"[..]), (info.version, b"")] {
             part.bytes().for_each(|byte| agent.push(&[if is_token(byte) { byte } else { b'-' }]));
             agent.push(end);
         }

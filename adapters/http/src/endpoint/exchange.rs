@@ -274,7 +274,7 @@ impl Endpoint<'_> {
         let origin = MessageSource::new(&checks).principal(turn.principal);
         let App { service, state, .. } = &mut *turn.app;
         let step = self.requests.server.with_peer(peer, asker.scope, |server| {
-            server.set_transport_id(exchange_id);
+            server.transport_id = exchange_id;
             let step = match message {
                 Message::Read(request) => service.dispatch_read(&origin, state, request, server, &mut exchange),
                 Message::Bytes(bytes) => service.dispatch_from(&origin, state, bytes, server, &mut exchange),

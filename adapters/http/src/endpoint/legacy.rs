@@ -300,7 +300,7 @@ impl Endpoint<'_> {
         let App { service, state, .. } = &mut *turn.app;
         let step = self.on_stream(id, |server, principal, out| {
             let (source, before) = (MessageSource::LINE.principal(principal), out.unsent());
-            server.set_transport_id(exchange_id);
+            server.transport_id = exchange_id;
             let step = service.dispatch_from(&source, state, turn.content, server, out);
             if let (Err(FullError::Now), Some(before)) = (step, before) {
                 // The client does not send the message again.

@@ -83,7 +83,7 @@ impl Endpoint<'_> {
         if principal.is_some() {
             self.requests.make_key(random);
         }
-        self.requests.server.set_caller_scopes(admission.grant.scopes());
+        self.requests.server.caller_scopes = admission.grant.scopes();
         let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
         admission.add_headers(&mut response);
         self.publish_of_handlers();

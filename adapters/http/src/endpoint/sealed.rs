@@ -132,7 +132,7 @@ impl<'m> SealedSessions<'m> {
         let mut state = [0; STATE];
         let end_bytes = end.to_be_bytes();
         let parts = [FORMAT].into_iter().chain(end_bytes.into_iter().skip(8 - END)).chain([revision]);
-        for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities().to_bits().to_be_bytes())) {
+        for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities.to_bits().to_be_bytes())) {
             *place = byte;
         }
         let mut id = Vec::with_capacity(LONGEST);

@@ -59,7 +59,7 @@ pub(crate) struct Requests<'m> {
 
 impl<'m> Requests<'m> {
     pub(crate) fn new(mut server: Server<'m>) -> Self {
-        server.set_over_http();
+        server.over_http = true;
         Requests { server, hash_key: 0, exchanges: 0, scopes: 0 }
     }
 

@@ -293,8 +293,8 @@ mod tests {
         let input = LineBuffer::new(Store::growing(1 << 10));
         let engine = ClientOptions::DEFAULT.engine(&PROFILE, 1);
         let mut session = LineClient::new(input, engine, Backlog::new(usize::MAX));
-        session.client().connect_as(Revision::V2026_07_28);
-        session.client().listen(&SubscriptionFilter::new().tools().prompts().resources()).unwrap();
+        session.client.connect_as(Revision::V2026_07_28);
+        session.client.listen(&SubscriptionFilter::new().tools().prompts().resources()).unwrap();
         let mut agreed = None;
         let mut note = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
             if let ClientEvent::Listening(listening) = event {
@@ -303,7 +303,7 @@ mod tests {
         };
         let _ = session.run(0, &mut note);
         let lists = if lists.is_empty() { String::new() } else { format!("\"{lists}\":true") };
-        let id = Raw::parse(session.out().pending()).unwrap().get("id").unwrap().to_string();
+        let id = Raw::parse(session.out.pending()).unwrap().get("id").unwrap().to_string();
         let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
         let params = format!("{{\"notifications\":{{{lists}}},{meta}}}");
         let method = "notifications/subscriptions/acknowledged";

@@ -206,7 +206,7 @@ impl State {
         match &mut self.transport {
             Some(transport) => {
                 let handle = transport.state_mut().handle();
-                handle.client.set_now(now);
+                handle.client.now = now;
                 Ok(handle)
             }
             None => Err(ClientError::closed(&self.over)),

@@ -131,7 +131,7 @@ fn guess(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
 /// Answers a read late; with the answer for a tool if the URI asks for it.
 fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     let (token, outcome) = read.later();
-    let (answers, uri) = (state.answers.clone(), read.uri().to_owned());
+    let (answers, uri) = (state.answers.clone(), read.uri.to_owned());
     let task = smol::spawn(async move {
         match uri.ends_with("wrong") {
             true => answers.answer(token, |_, call| call.text("no tool was called")),
@@ -152,7 +152,7 @@ fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
 
 fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     let (token, outcome) = complete.later();
-    let (answers, value) = (state.answers.clone(), complete.value().to_owned());
+    let (answers, value) = (state.answers.clone(), complete.value.to_owned());
     let task =
         smol::spawn(async move { answers.answer(token.as_completion(value), |_, it| it.matching(["late", "x"])) });
     state.tasks.insert(token, task);

@@ -109,7 +109,7 @@ pub(crate) fn tell(
             let _ = session.progress(token, Progress::new(taken).of(of));
         }
         News::Measured(token, mean) => answer(token, mean, device, session),
-        News::Switched => session.publish(ServerChange::Resource(STATUS)),
+        News::Switched => session.server.publish(ServerChange::Resource(STATUS)),
     }
 }
 

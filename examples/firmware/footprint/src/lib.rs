@@ -87,8 +87,8 @@ pub fn serve(service: &Service<'static, Device>, server: Server<'static>) -> ! {
             #[cfg(feature = "tasks")]
             tasks::work(service, &mut device, &mut session);
         });
-        let sent = port.write(session.pending());
-        session.sent(sent);
+        let sent = port.write(session.out.pending());
+        session.out.sent(sent);
     }
     port.close()
 }

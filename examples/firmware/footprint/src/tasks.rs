@@ -71,6 +71,6 @@ pub(crate) fn work(service: &Service<'static, Device>, device: &mut Device, sess
     }
     while device.flashing.tasks.next_cancelled().is_some() {}
     while let Some(id) = device.flashing.tasks.next_change() {
-        session.publish(ServerChange::Topic { member: "taskIds", key: id.as_str() });
+        session.server.publish(ServerChange::Topic { member: "taskIds", key: id.as_str() });
     }
 }

@@ -59,7 +59,7 @@ fn main() -> ! {
             board::idle();
             watchdog.kick();
             let now = clock.now();
-            session.expire(now);
+            session.server.expire(now);
             device.seconds = clock.seconds();
             if button.was_pressed(now) {
                 button::pressed(device, now);

@@ -130,7 +130,7 @@ fn cancelled(device: &mut Device, token: RequestToken) {
 /// Does the work that is due, at every turn of the loop.
 pub(crate) fn go_on(device: &mut Device, session: &mut Connection, now: Millis) {
     if core::mem::take(&mut device.changed) {
-        session.publish(ServerChange::Resource(STATUS));
+        session.server.publish(ServerChange::Resource(STATUS));
     }
     for at in 0..MEASUREMENTS {
         let Some(Some(measurement)) = device.measurements.get(at).copied() else { continue };

@@ -69,12 +69,12 @@ fn main() -> ! {
         let _ = session.run(&SERVICE, &mut device);
         #[cfg(feature = "status")]
         if core::mem::take(&mut device.changed) {
-            session.publish(ServerChange::Resource(STATUS));
+            session.server.publish(ServerChange::Resource(STATUS));
             let _ = session.run(&SERVICE, &mut device);
         }
-        let sent = board.uart.write(session.pending());
-        session.sent(sent);
-        let pending = !session.pending().is_empty();
+        let sent = board.uart.write(session.out.pending());
+        session.out.sent(sent);
+        let pending = !session.out.pending().is_empty();
         match input {
             Input::End if session.is_done() && !pending => break,
             Input::Empty if sent == 0 => board.uart.wait(pending),

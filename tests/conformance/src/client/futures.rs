@@ -55,7 +55,7 @@ struct Host {
 
 impl Host {
     async fn try_everything(&mut self) -> Result<(), ClientError> {
-        let offered = self.client.engine(|engine| engine.offered())?;
+        let offered = self.client.engine(|engine| engine.offered)?;
         if offered.has(ServerCapability::Tools) {
             for page in self.list(Request::list_tools()).await? {
                 for tool in page.view::<ListToolsResult>().iter().flat_map(|page| page.iter()).flatten() {

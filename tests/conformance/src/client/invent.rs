@@ -58,9 +58,9 @@ pub(crate) fn content(form: &Form<'_>) -> Value {
     Value(object(open.map(|field| {
         let value = match field.kind() {
             FieldKind::One => field.choices().next().map_or("null".to_owned(), |(value, _)| quoted(value)),
-            _ => write(field.schema(), 0),
+            _ => write(field.schema, 0),
         };
-        (field.name(), value)
+        (field.name, value)
     })))
 }
 

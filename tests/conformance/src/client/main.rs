@@ -153,7 +153,7 @@ struct Host<'m> {
 
 impl Host<'_> {
     fn try_everything(&mut self) -> Result<(), ClientError> {
-        let offered = self.client.engine().offered();
+        let offered = self.client.engine().offered;
         if offered.has(ServerCapability::Tools) {
             self.try_tools()?;
         }

@@ -125,7 +125,7 @@ fn opened<T: Transport<'static>>(client: &mut Guide<T>, begun: Instant) -> bool 
 
 /// Lists all that the server says it has.
 fn look_around<T: Transport<'static>>(client: &mut Guide<T>) {
-    let offered = client.engine().offered();
+    let offered = client.engine().offered;
     let lists = [
         ("tools", ServerCapability::Tools, Request::list_tools()),
         ("resources", ServerCapability::Resources, Request::list_resources()),

@@ -145,7 +145,7 @@ fn fill_in(schema: Raw<'_>) -> Value {
         let fits =
             |answer: &Value| Raw::parse(answer.to_string().as_bytes()).is_ok_and(|answer| field.check(answer).is_ok());
         if let Some(answer) = tries.into_iter().find(fits) {
-            filled.insert(field.name().to_string(), answer);
+            filled.insert(field.name.to_string(), answer);
         }
     }
     Value::Object(filled)

@@ -28,7 +28,7 @@ fn on_event(event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>) {
                 };
                 println!("asked: {}", question.message().map(|text| text.to_string()).unwrap_or_default());
                 let yes = form.fields().filter(|field| matches!(field.kind(), FieldKind::Boolean));
-                let yes: Map<_, _> = yes.map(|field| (field.name().to_string(), Value::Bool(true))).collect();
+                let yes: Map<_, _> = yes.map(|field| (field.name.to_string(), Value::Bool(true))).collect();
                 let content = Value::from(yes).to_string();
                 let content = Raw::parse(content.as_bytes()).expect("serde_json writes JSON");
                 let answered = handle.reply(question.id, &ClientResult::accept(content).defaults(form.raw()));
@@ -85,14 +85,14 @@ fn stdio(server: &str, file: &str) -> Result<(), Box<dyn Error>> {
     let listen = client.listen(&SubscriptionFilter::new().resources().uris(&uris))?;
     println!("read: {}", client.request(&Request::read(&uri))?.as_str());
     let removed = client.request(&Request::call("remove").arguments(&json!({"id": note.id})))?;
-    println!("removed: {:?}", removed.view::<CallToolResult>()?.structured().map(|it| it.as_str()));
+    println!("removed: {:?}", removed.view::<CallToolResult>()?.structured.map(|it| it.as_str()));
     while client.turn(Duration::from_millis(300))? {}
     client.cancel(listen, None)?;
     let arguments = json!({"path": "lines.txt"});
     times_out(&mut client, &Request::call("import").arguments(&arguments).with_progress().timeout(5_000).total_timeout(350));
     let wrong = client.request(&Request::call("add").arguments(&json!({"title": "milk", "kind": "tod"})))?;
     let wrong = wrong.view::<CallToolResult>()?;
-    println!("wrong: {} {:?}", wrong.is_error(), wrong.text().map(|text| text.to_string()));
+    println!("wrong: {} {:?}", wrong.is_error, wrong.text().map(|text| text.to_string()));
     println!("unknown: {}", client.request(&Request::call("nonsense")).unwrap_err());
     println!("ended: {:?}", client.close());
     Ok(())

@@ -52,20 +52,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (started, mut events) = (Instant::now(), Events::new());
     let mut server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
     loop {
-        server.expire(started.elapsed().as_millis() as u64);
+        server.server.expire(started.elapsed().as_millis() as u64);
         receiver.give(&mut server, &SERVICE, &mut notes);
         let next = server.run(&SERVICE, &mut notes);
-        match ready(output.write(server.pending())) {
-            Ok(sent) => server.sent(sent.unwrap_or(0)),
+        match ready(output.write(server.out.pending())) {
+            Ok(sent) => server.out.sent(sent.unwrap_or(0)),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        if server.is_done() && server.pending().is_empty() {
+        if server.is_done() && server.out.pending().is_empty() {
             return Ok(());
         }
         poller.modify(&input, Event::new(IN, next == NextStep::Read, false))?;
-        poller.modify(&output, Event::new(OUT, false, next == NextStep::Write || !server.pending().is_empty()))?;
-        let deadline = server.server().next_deadline();
+        poller.modify(&output, Event::new(OUT, false, next == NextStep::Write || !server.out.pending().is_empty()))?;
+        let deadline = server.server.next_deadline();
         let wait = deadline.map(|at| Duration::from_millis(at).saturating_sub(started.elapsed()));
         let more = receiver.poll_ready(&mut Context::from_waker(&waker)).is_ready();
         let wait = if more { Some(Duration::ZERO) } else { wait };

@@ -172,7 +172,7 @@ impl DynamicList<Resource<Notes>> for Each {
     }
 
     fn run(&self, id: usize, notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
-        read.set_mime("application/json");
+        read.mime = Some("application/json");
         one(notes, read, id as i64)
     }
 }
@@ -205,7 +205,7 @@ fn review(
 }
 
 fn complete_review(notes: &mut Notes, complete: &mut Complete<'_>) -> HandlerResult {
-    match complete.argument().plain() {
+    match complete.argument.plain() {
         Some("tag") => complete.matching(notes.db.tags().map_err(unreadable)?),
         _ => complete.matching(["brief", "detailed"]),
     }

@@ -21,8 +21,8 @@ impl Table {
         let mut pair = ClientServerPair::new(&PROFILE, &SERVICE, World::default()).cut(cut);
         match revision {
             // One half opens with the probe, one half with the known revision.
-            Revision::LATEST if seed & 1 == 0 => pair.client.client().connect(),
-            _ => pair.client.client().connect_as(revision),
+            Revision::LATEST if seed & 1 == 0 => pair.client.client.connect(),
+            _ => pair.client.client.connect_as(revision),
         }
         Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), dice: Dice::new(seed) }
     }
@@ -61,7 +61,7 @@ impl Table {
                 let number = self.random(4);
                 let uris = &URIS[..(number as usize).min(2)];
                 let filter = SubscriptionFilter::new().tools().prompts().uris(uris);
-                if let Ok(token) = self.pair.client.client().listen(&filter) {
+                if let Ok(token) = self.pair.client.client.listen(&filter) {
                     self.sent.push(token);
                 }
             }
@@ -113,7 +113,7 @@ impl Table {
     fn check(&mut self, lost: bool) {
         for token in &self.sent {
             let (count, _) = self.seen.outcomes.get(token).copied().unwrap_or_default();
-            let open = self.pair.client.client().is_open(*token);
+            let open = self.pair.client.client.is_open(*token);
             let cancelled = self.cancelled.contains(token);
             assert_eq!(
                 count + u32::from(open) + u32::from(cancelled),
@@ -122,7 +122,7 @@ impl Table {
             );
         }
         if lost {
-            assert_eq!(self.pair.client.client().in_flight(), 0);
+            assert_eq!(self.pair.client.client.in_flight(), 0);
         }
     }
 }
@@ -161,7 +161,7 @@ impl mcp_sansio::sink::Out for Void {
 fn everything(revision: Revision, cut: Delivery) -> Table {
     let mut table = Table::new(revision, cut, 2);
     table.pair.run(&mut table.seen);
-    let listen = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
+    let listen = table.pair.client.client.listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
     table.settle();
     for number in 0..18 {
         table.send(number);
@@ -190,7 +190,7 @@ fn the_whole_list_of_methods() {
             // The unknown cursor, tool and method.
             assert_eq!(failed.len(), 3, "{revision}");
             assert_eq!(table.sent.len(), if revision.is_modern() { 15 } else { 17 }, "{revision}");
-            assert_eq!(table.pair.client.client().in_flight(), 0);
+            assert_eq!(table.pair.client.client.in_flight(), 0);
             table.check(true);
             let total = *moved.get_or_insert(table.pair.moved);
             assert_eq!(table.pair.moved, total, "{cut:?}");
@@ -208,8 +208,8 @@ fn every_schedule_gives_each_request_one_outcome() {
             }
             table.settle();
             table.check(false);
-            let listens = table.sent.iter().filter(|token| table.pair.client.client().is_open(**token)).count();
-            assert_eq!(table.pair.client.client().in_flight(), listens);
+            let listens = table.sent.iter().filter(|token| table.pair.client.client.is_open(**token)).count();
+            assert_eq!(table.pair.client.client.in_flight(), listens);
             table.pair.break_off();
             table.pair.run(&mut table.seen);
             table.check(true);
@@ -226,7 +226,7 @@ fn short(table: &mut Table) {
         table.send(number);
         table.pair.step(&mut table.seen);
     }
-    if let Ok(token) = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS[..1])) {
+    if let Ok(token) = table.pair.client.client.listen(&SubscriptionFilter::new().tools().uris(&URIS[..1])) {
         table.sent.push(token);
     }
     table.pair.publish(ServerChange::Tools);
@@ -253,7 +253,7 @@ fn a_connection_lost_at_every_byte() {
                 let before = table.sent.len();
                 table.pair.reconnect();
                 table.pair.run(&mut table.seen);
-                assert!(table.pair.client.client().is_connected(), "{revision}: lost at {at}");
+                assert!(table.pair.client.client.is_connected(), "{revision}: lost at {at}");
                 table.send(0);
                 table.settle();
                 assert_eq!(table.sent.len(), before + 1);
@@ -269,7 +269,7 @@ fn listens_live_on() {
     for revision in Revision::ALL {
         let mut table = Table::new(revision, Delivery::Bytes, 2);
         table.pair.run(&mut table.seen);
-        let listen = table.pair.client.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
+        let listen = table.pair.client.client.listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
         table.send(5);
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.listening, 1);
@@ -280,6 +280,6 @@ fn listens_live_on() {
         table.pair.publish(ServerChange::Resource("t://two"));
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.changes, 1);
-        assert!(table.pair.client.client().is_open(listen));
+        assert!(table.pair.client.client.is_open(listen));
     }
 }

@@ -61,7 +61,7 @@ fn large(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
 }
 
 fn read(_: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
-    read.text(read.uri())
+    read.text(read.uri)
 }
 
 fn get(_: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {

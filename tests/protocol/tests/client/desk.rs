@@ -242,7 +242,7 @@ impl Desk {
     /// Sets the clock.
     pub(crate) fn set_clock(&mut self, now: u64) {
         self.now = now;
-        self.client.set_now(now);
+        self.client.now = now;
     }
 
     /// The server sends a message.

@@ -47,11 +47,11 @@ impl Layer for Noting {
             out.pending() == format!("\"{name}\"\n").as_bytes()
         };
         let (replaces, ends) = (named("replace"), named("refuse") || named("answer"));
-        self.note(format!("{} by the application {}", request.method(), request.request().is_some()));
+        self.note(format!("{} by the application {}", request.method, request.request().is_some()));
         if let Some(old) = request.request().copied().filter(|_| replaces) {
             request.replace(old.meta(Raw::constant(r#"{"test/layer":1}"#)));
         }
-        !(ends || self.0 == "closed" && request.method() != "tools/call")
+        !(ends || self.0 == "closed" && request.method != "tools/call")
     }
 
     fn answer(&self, token: PendingId) -> Result<Raw<'static>, RpcError<'static>> {

@@ -23,7 +23,7 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     let sink = LineSink::new(SliceStorage::new(&mut output));
     let mut session = LineClient::new(LineBuffer::new(&mut input[..]), client, sink);
     let (mut said, mut told) = (Vec::new(), Vec::new());
-    session.client().connect_as(Revision::V2025_03_26);
+    session.client.connect_as(Revision::V2025_03_26);
     let opened = format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-03-26","capabilities":{OFFERS},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
     );
@@ -51,9 +51,9 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     for _ in 0..100_000 {
         let next = session.run(0, &mut handler);
         // The other end takes a few bytes at a time.
-        let n = session.pending().len().min(7);
-        said.extend_from_slice(&session.pending()[..n]);
-        session.sent(n);
+        let n = session.out.pending().len().min(7);
+        said.extend_from_slice(&session.out.pending()[..n]);
+        session.out.sent(n);
         if next == NextStep::Write {
             assert!(n > 0, "it waits for room that is there");
             continue;
@@ -64,7 +64,7 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
             space[..n].copy_from_slice(&rest[..n]);
             session.filled(n);
             rest = &rest[n..];
-        } else if session.pending().is_empty() {
+        } else if session.out.pending().is_empty() {
             if ended {
                 return (String::from_utf8(said).unwrap(), told);
             }
@@ -101,7 +101,7 @@ fn a_last_message_without_its_newline() {
 
 fn session(limit: usize) -> LineClient<'static, LineSink<Vec<u8>>> {
     let mut session = LineClient::growing(&FULL, limit, LineSink::new(Vec::new()));
-    session.client().connect_as(Revision::V2026_07_28);
+    session.client.connect_as(Revision::V2026_07_28);
     session
 }
 
@@ -184,9 +184,9 @@ fn a_full_sink_does_not_keep_answers_out() {
     let client = Client::growing(&PLAIN);
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-    session.client().connect_as(Revision::V2026_07_28);
+    session.client.connect_as(Revision::V2026_07_28);
     while session.handle().send(&Request::list_tools()).is_ok() {}
-    session.client().listen(&SubscriptionFilter::new().tools()).unwrap();
+    session.client.listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = 0;
     assert_eq!(session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1), NextStep::Write);
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
@@ -194,11 +194,11 @@ fn a_full_sink_does_not_keep_answers_out() {
     session.filled(line.len());
     let next = session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
     assert_eq!((next, told), (NextStep::Write, 1));
-    let n = session.pending().len();
-    session.sent(n);
+    let n = session.out.pending().len();
+    session.out.sent(n);
     let next = session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
     assert_eq!((next, told), (NextStep::Read, 1));
-    assert!(session.pending().windows(20).any(|part| part == b"subscriptions/listen"));
+    assert!(session.out.pending().windows(20).any(|part| part == b"subscriptions/listen"));
 }
 
 /// The server has closed its output and reads nothing: messages that cannot be sent do not delay the end.
@@ -210,9 +210,9 @@ fn a_full_sink_at_the_end() {
     let mut input = [0; 512];
     let mut session =
         LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
-    session.client().connect_as(Revision::V2026_07_28);
+    session.client.connect_as(Revision::V2026_07_28);
     while session.handle().send(&Request::list_tools()).is_ok() {}
-    let open = session.client().in_flight();
+    let open = session.client.in_flight();
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     session.space()[..line.len()].copy_from_slice(line);
     session.filled(line.len());
@@ -220,5 +220,5 @@ fn a_full_sink_at_the_end() {
     let mut told = 0;
     // All requests are overdue at the same time.
     let next = session.run(100_000, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
-    assert_eq!((next, told, session.client().in_flight()), (NextStep::Read, open + 1, 0));
+    assert_eq!((next, told, session.client.in_flight()), (NextStep::Read, open + 1, 0));
 }

@@ -44,13 +44,13 @@ fn every_revision_carries_it() {
         ];
         for request in requests {
             desk.send(&request.trace_context(&trace));
-            assert_eq!(own(&desk.one()), full(), "{revision} {}", request.method_name());
+            assert_eq!(own(&desk.one()), full(), "{revision} {}", request.name);
             desk.result("{}");
             desk.forget();
             // A request that is kept for later is the same.
             let kept = request.trace_context(&trace).keep().unwrap();
             desk.send(&kept.request());
-            assert_eq!(own(&desk.one()), full(), "{revision} {}", request.method_name());
+            assert_eq!(own(&desk.one()), full(), "{revision} {}", request.name);
             desk.result("{}");
             desk.forget();
         }

@@ -134,7 +134,7 @@ pub fn later(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
 
 /// Describes the client's answer in words.
 fn told(answer: InputResponse<'_>) -> String {
-    match answer.result() {
+    match answer.result {
         Err(InputError::TimedOut) => "timed out".into(),
         Err(InputError::Closed) => "closed".into(),
         Err(InputError::Error(_)) if answer.declined() => "refused".into(),
@@ -372,7 +372,7 @@ pub fn complete_item(_: &mut World, complete: &mut Complete<'_>) -> HandlerResul
 }
 
 pub fn complete_greet(_: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
-    if complete.argument().eq_str("style") {
+    if complete.argument.eq_str("style") {
         let name = complete.other("name").map_or("nobody".into(), |name| name.to_string());
         return complete.offer([format!("warmly, to {name}")]);
     }
@@ -406,8 +406,8 @@ pub fn get_quiz(_: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
 
 /// A method that is not in the protocol.
 pub fn other(world: &mut World, other: &mut CustomRequest<'_>) -> HandlerResult {
-    if other.method().eq_str("demo/example") {
+    if other.method.eq_str("demo/example") {
         return other.result(Raw::parse(world.example.as_bytes()).expect("an example is JSON"));
     }
-    if other.method().eq_str("demo/hello") { other.result(Raw::constant(r#"{"hello":true}"#)) } else { other.decline() }
+    if other.method.eq_str("demo/hello") { other.result(Raw::constant(r#"{"hello":true}"#)) } else { other.decline() }
 }

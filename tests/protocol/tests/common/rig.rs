@@ -103,7 +103,7 @@ impl Rig {
 
     /// Sets the limit of an input line.
     pub fn input(mut self, limit: usize) -> Self {
-        let out = LineSink::new(Window { bytes: Vec::new(), limit: self.session.out().capacity_of() });
+        let out = LineSink::new(Window { bytes: Vec::new(), limit: self.session.out.capacity_of() });
         self.session = LineServer::new(LineBuffer::new(Store::growing(limit)), Rig::server(8), out);
         self
     }
@@ -210,10 +210,10 @@ impl Rig {
     fn act(&mut self, deed: Deed) {
         match deed {
             Deed::Publish(what) => match what.as_str() {
-                "tools" => self.session.publish(ServerChange::Tools),
-                "prompts" => self.session.publish(ServerChange::Prompts),
-                "resources" => self.session.publish(ServerChange::Resources),
-                uri => self.session.publish(ServerChange::Resource(uri)),
+                "tools" => self.session.server.publish(ServerChange::Tools),
+                "prompts" => self.session.server.publish(ServerChange::Prompts),
+                "resources" => self.session.server.publish(ServerChange::Resources),
+                uri => self.session.server.publish(ServerChange::Resource(uri)),
             },
             Deed::Answer(token, text) => loop {
                 let answered =
@@ -227,10 +227,10 @@ impl Rig {
     }
 
     fn drain(&mut self, most: usize) -> usize {
-        let pending = self.session.pending();
+        let pending = self.session.out.pending();
         let n = pending.len().min(most);
         let bytes = pending[..n].to_vec();
-        self.session.sent(n);
+        self.session.out.sent(n);
         for byte in bytes {
             if byte == b'\n' {
                 self.line();

@@ -79,7 +79,7 @@ impl Served {
     /// Asks for the tools, and gets this answer. Returns `false` if the client does not send it any more.
     fn ask(&mut self, answer: &str) -> bool {
         self.answers.push(answer.to_string());
-        self.web.client().set_now(self.now);
+        self.web.client().now = self.now;
         let sent = self.web.handle().send(&Request::list_tools()).is_ok();
         self.turn();
         sent

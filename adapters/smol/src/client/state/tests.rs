@@ -76,10 +76,10 @@ impl TransportState<'static, Trace> for Scripted {
         self.session.handle()
     }
     fn engine(&self) -> &mcp_sansio::client::Client<'static> {
-        self.session.engine()
+        &self.session.client
     }
     fn next_deadline(&self) -> Option<Millis> {
-        self.session.engine().next_deadline().into_iter().chain(self.desk.lock().unwrap().due).min()
+        self.session.client.next_deadline().into_iter().chain(self.desk.lock().unwrap().due).min()
     }
     fn is_full(&mut self) -> bool {
         self.desk.lock().unwrap().is_full
@@ -122,9 +122,9 @@ impl Transport for Scripted {
             self.session.end_of_input();
         }
         let _ = self.session.run(now, handler);
-        let n = self.session.out().pending().len();
-        desk.output.push_str(std::str::from_utf8(self.session.out().pending()).unwrap());
-        self.session.out().sent(n);
+        let n = self.session.out.pending().len();
+        desk.output.push_str(std::str::from_utf8(self.session.out.pending()).unwrap());
+        self.session.out.sent(n);
         desk.more
     }
     fn begin_close(&mut self, _: Millis) {

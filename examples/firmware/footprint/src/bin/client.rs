@@ -26,7 +26,7 @@ fn ask() {
     let (Some(held), Some(slots)) = (HELD.take(), SLOTS.take()) else { return };
     let client = Client::new(&PROFILE, slots).held(held).timeout(10_000);
     let mut session = LineClient::new(LineBuffer::new(input), client, LineSink::new(SliceStorage::new(output)));
-    session.client().connect();
+    session.client.connect();
     let mut port = Port::open();
     let mut right = 0;
     while let Some(count) = port.read(session.space()) {
@@ -39,9 +39,9 @@ fn ask() {
         });
         // All output at once: the measurement has its answers prepared, and an answer before its call would be
         // ignored.
-        while !session.pending().is_empty() {
-            let sent = port.write(session.pending());
-            session.sent(sent);
+        while !session.out.pending().is_empty() {
+            let sent = port.write(session.out.pending());
+            session.out.sent(sent);
         }
     }
     core::hint::black_box(right);

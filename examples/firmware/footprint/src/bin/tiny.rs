@@ -41,8 +41,8 @@ fn serve() {
         port.timed(|| {
             let _ = session.run(&SERVICE, &mut device);
         });
-        let sent = port.write(session.pending());
-        session.sent(sent);
+        let sent = port.write(session.out.pending());
+        session.out.sent(sent);
     }
     port.close();
 }
