@@ -17,15 +17,15 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BOUNDS = {
-    "code lines, core": 22083,
+    "code lines, core": 21882,
     "code lines, http": 11843,
-    "code lines, published": 65189,
-    "public functions": 2099,
-    "public types": 447,
+    "code lines, published": 64727,
+    "public functions": 1974,
+    "public types": 445,
     "feature entries": 40,
-    "cfgs": 476,
+    "cfgs": 475,
     "tracked files": 2183,
-    "words for users": 25195,
+    "words for users": 25208,
 }
 
 # A comment, a string or a character. Strings stay as one word, with their lines.
