@@ -7,12 +7,14 @@ use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{JsonKind, Object, Raw};
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResult, Topic};
+use mcp_sansio::sink::Writer;
 
 use crate::events::event_type::{EventType, FORBIDDEN, NOT_FOUND};
 use crate::events::leases::{end_lapsed, hold, unsubscribe};
 use crate::events::ring::{HasEvents, ID, WebhookMethods, ring};
 use crate::events::source::{Cursor, EventSubscription, NO_ARGUMENTS, Occurrences, Step, cursor_of};
 use crate::events::streams::StreamSlot;
+use crate::shared::Pages;
 
 /// The most occurrences in the result of a poll.
 const BATCH: usize = 100;
@@ -68,31 +70,11 @@ impl<S: HasEvents> Tables<S> {
     };
 }
 
-/// `events/list`. A cursor is the number of an event type.
+/// `events/list`
 fn list<S: HasEvents>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let cursor = request.params().and_then(|params| params.get("cursor"));
-    let place = |cursor: Raw<'_>| cursor.text()?.plain()?.parse().ok().filter(|from| *from < S::EVENTS.len());
-    let from = match cursor.map(place) {
-        Some(None) => return Err(RpcError::invalid_params("Invalid params: there is no such cursor").into()),
-        from => from.flatten().unwrap_or(0),
-    };
-    let mut most = S::EVENTS.len();
-    loop {
-        let listed = request.result_as("complete", &mut |result| write_page(&*state, from, most, result));
-        // A smaller page may fit.
-        if listed.is_ok() || most <= 1 {
-            return listed;
-        }
-        most /= 2;
-    }
-}
-
-fn write_page<S: HasEvents>(state: &S, from: usize, most: usize, result: &mut Object<'_, '_>) {
-    let out = result.key("events");
-    out.put(b"[");
-    let mut is_first = true;
-    for event in S::EVENTS.iter().skip(from).take(most).filter(|event| event.is_offered(state)) {
-        out.put(if core::mem::take(&mut is_first) { b"" } else { b"," });
+    let is_item = |number: usize| S::EVENTS.get(number).is_some_and(|event| event.is_offered(state));
+    let write = |number: usize, out: &mut Writer<'_>| {
+        let Some(event) = S::EVENTS.get(number) else { return };
         let mut entry = Object::open(out);
         entry.text("name", event.name);
         entry.text("description", event.description);
@@ -101,11 +83,9 @@ fn write_page<S: HasEvents>(state: &S, from: usize, most: usize, result: &mut Ob
         entry.fixed("payloadSchema", event.payload);
         entry.raw_if("_meta", event.meta);
         entry.close();
-    }
-    out.put(b"]");
-    if from + most < S::EVENTS.len() {
-        result.shown("nextCursor", &(from + most));
-    }
+    };
+    let (places, most) = (S::EVENTS.len(), usize::MAX);
+    Pages { member: "events", places, most, is_item: &is_item, write: &write }.answer(request)
 }
 
 /// Returns the event type that a request names, and its number.

@@ -41,6 +41,7 @@ use mcp_sansio::service::{
 };
 use mcp_sansio::sink::Writer;
 
+use crate::shared::{Pages, array};
 use crate::skills::capability::{DIRECTORY, EXTENSION, GET, LIST, MARKDOWN, READ_DIRECTORY};
 use crate::skills::digest::Digest;
 use crate::skills::sha256::sha256;
@@ -227,18 +228,13 @@ impl ServedSkill {
             entry.fixed("resources", "\"dynamic\"");
             return entry.close();
         }
-        let out = entry.key("resources");
-        let mut before: &[u8] = b"[";
-        for file in self.files {
-            out.put(before);
-            before = b",";
+        array(entry.key("resources"), self.files.iter(), |file, out| {
             let mut resource = Object::open(out);
             resource.shown("uri", &format_args!("{}/{}", self.directory(), file.path));
             resource.shown("digest", &file.digest);
             resource.number("size", file.bytes.len() as u64);
-            resource.close();
-        }
-        out.put(b"]");
+            resource.close()
+        });
         entry.close()
     }
 
@@ -337,7 +333,8 @@ fn list<S: ServeSkills>(_: &mut S, request: &mut CustomRequest<'_>) -> HandlerRe
             skill.write(out);
         }
     };
-    answer_page(request, "skills", S::SKILLS.len(), S::PAGE, &|_| true, &write)
+    let most = S::PAGE;
+    Pages { member: "skills", places: S::SKILLS.len(), most, is_item: &|_| true, write: &write }.answer(request)
 }
 
 /// `skills/get`
@@ -357,9 +354,9 @@ fn read_directory<S: ServeSkills>(_: &mut S, request: &mut CustomRequest<'_>) ->
         return Err(RpcError::invalid_params("Invalid params: no directory has this URI").into());
     };
     let is_child = |index: usize| directory.child(index).is_some();
-    answer_page(request, "resources", directory.skill.files.len(), usize::MAX, &is_child, &|index, out| {
-        directory.write_child(index, out)
-    })
+    let (places, write) =
+        (directory.skill.files.len(), |index: usize, out: &mut Writer<'_>| directory.write_child(index, out));
+    Pages { member: "resources", places, most: usize::MAX, is_item: &is_child, write: &write }.answer(request)
 }
 
 /// A directory of a skill.
@@ -411,46 +408,6 @@ impl<'a> Directory<'a> {
             child.number("size", file.bytes.len() as u64);
         }
         child.close()
-    }
-}
-
-/// Answers with the items from the cursor on, as many as there is room for. A cursor is the index of an item.
-fn answer_page(
-    request: &mut CustomRequest<'_>,
-    member: &str,
-    len: usize,
-    most: usize,
-    is_item: &dyn Fn(usize) -> bool,
-    write: &dyn Fn(usize, &mut Writer<'_>),
-) -> HandlerResult {
-    let start = match request.params().and_then(|params| params.get("cursor")) {
-        None => 0,
-        Some(cursor) => cursor
-            .text()
-            .and_then(|text| text.plain()?.parse().ok())
-            .filter(|start| *start < len && is_item(*start))
-            .ok_or(RpcError::invalid_params("Invalid params: no such cursor"))?,
-    };
-    let mut end = start.saturating_add(most.max(1)).min(len);
-    loop {
-        let done = request.result_as("complete", &mut |result| {
-            let out = result.key(member);
-            let mut before: &[u8] = b"[";
-            for index in (start..end).filter(|index| is_item(*index)) {
-                out.put(before);
-                before = b",";
-                write(index, out);
-            }
-            out.put(if before == b"[" { b"[]" } else { b"]" });
-            if let Some(next) = (end..len).find(|index| is_item(*index)) {
-                result.shown("nextCursor", &next);
-            }
-        });
-        match done {
-            // Nothing was written: the rest is on the next page.
-            Err(_) if end - start > 1 => end -= (end - start).div_ceil(4),
-            done => return done,
-        }
     }
 }
 

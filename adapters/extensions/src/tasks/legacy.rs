@@ -9,7 +9,9 @@ use mcp_sansio::protocol::meta::RELATED_TASK;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::{Millis, RpcError};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, InputError, InputRequest, Tool};
+use mcp_sansio::sink::Writer;
 
+use crate::shared::Pages;
 use crate::tasks::machine::{Session, TaskStatus, Wanted};
 use crate::tasks::place::find;
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED, write_response};
@@ -26,7 +28,7 @@ pub(crate) const TOO_MANY_WAIT: RpcError<'static> =
     RpcError::internal("Overloaded: too many requests wait for the task");
 
 /// The most tasks in one result of `tasks/list`.
-pub(crate) const PAGE: usize = 16;
+const PAGE: usize = 16;
 
 /// The state of a `tasks/result` that has waited before.
 const WAITED: &[u8] = b"1";
@@ -111,55 +113,30 @@ pub(crate) fn cancelled(
     request.result_as("complete", &mut |result| tasks.write_task(token, result))
 }
 
-/// `tasks/list`: the tasks of the user; without users those of the connection or session. A cursor is the number of a slot.
+/// `tasks/list`: the tasks of the user; without users those of the connection or session.
 pub(crate) fn list<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let tasks = state.tasks_mut();
     tasks.expire(request.now());
-    let from = page_start(tasks, request.params())?;
     tasks.mark(request.principal());
     let of = (request.principal().is_some(), Some((request.server(), request.scope())));
-    let mut most = PAGE;
-    loop {
-        let listed = request.result_as("complete", &mut |result| write_page(tasks, (from, most), of, result));
-        // A smaller page may fit.
-        if listed.is_ok() || most == 1 {
-            return listed;
-        }
-        most /= 2;
-    }
+    with_pages(tasks, of, |pages| pages.answer(request))
 }
 
-/// Returns the slot at which the page of a `tasks/list` begins: its cursor, or 0.
-pub(crate) fn page_start(tasks: &Tasks<'_>, params: Option<Raw<'_>>) -> Result<usize, RpcError<'static>> {
-    let cursor = params.and_then(|params| params.get("cursor"));
-    let place = |cursor: Raw<'_>| cursor.text()?.plain()?.parse().ok().filter(|slot| *slot < tasks.slots());
-    match cursor.map(place) {
-        Some(None) => Err(RpcError::invalid_params("Invalid params: there is no such cursor")),
-        from => Ok(from.flatten().unwrap_or(0)),
-    }
-}
-
-/// Writes the members of a `ListTasksResult` with up to `most` of the tasks that are marked.
-pub(crate) fn write_page(
+/// Calls `act` with the list of the tasks that are marked. A place is a slot.
+pub(crate) fn with_pages<T>(
     tasks: &Tasks<'_>,
-    (from, most): (usize, usize),
     (has_user, session): (bool, Option<Session>),
-    result: &mut Object<'_, '_>,
-) {
-    let of_page = tasks.marked().filter(|token| usize::from(token.slot) >= from);
-    let mut own = of_page.filter(|token| tasks.is_of(*token, has_user, session));
-    let out = result.key("tasks");
-    out.put(b"[");
-    for (number, token) in own.by_ref().take(most).enumerate() {
-        out.put(if number == 0 { b"" } else { b"," });
+    act: impl FnOnce(Pages<'_>) -> T,
+) -> T {
+    let item = |slot| tasks.marked(slot).filter(|token| tasks.is_of(*token, has_user, session));
+    let write = |slot: usize, out: &mut Writer<'_>| {
+        let Some(token) = item(slot) else { return };
         let mut task = Object::open(out);
         tasks.write_task(token, &mut task);
         task.close();
-    }
-    out.put(b"]");
-    if let Some(next) = own.next() {
-        result.shown("nextCursor", &next.slot);
-    }
+    };
+    let (places, is_item) = (tasks.slots(), |slot| item(slot).is_some());
+    act(Pages { member: "tasks", places, most: PAGE, is_item: &is_item, write: &write })
 }
 
 /// `tasks/result`: the result of the task. Until there is one the request is suspended, or asks the questions of the task.

@@ -75,7 +75,7 @@ use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RespondError, RpcError};
 use mcp_sansio::sink::{MessageHead, to_vec, whole};
 
-use crate::tasks::legacy::{self, PAGE};
+use crate::tasks::legacy;
 use crate::tasks::machine::TaskStatus;
 use crate::tasks::response::{HAS_ENDED, WAS_CANCELLED};
 use crate::tasks::store::{self, Owner, TOO_LARGE, TaskError, TaskOptions, TaskToken, Tasks, UNKNOWN};
@@ -135,11 +135,13 @@ impl Receiver {
         let (id, params) = (question.id, Some(question.params));
         let answered = match question.kind {
             ServerRequestKind::GetTask => self.tasks.named(params).map(|token| self.show(id, token, link)),
-            ServerRequestKind::ListTasks => legacy::page_start(&self.tasks, params).map(|from| {
+            ServerRequestKind::ListTasks => {
                 self.tasks.mark(None);
-                let write = |out: &mut Object<'_, '_>| legacy::write_page(&self.tasks, (from, PAGE), (true, None), out);
-                reply(id, &write, link)
-            }),
+                legacy::with_pages(&self.tasks, (true, None), |pages| {
+                    let start = pages.start(params)?;
+                    Ok(reply(id, &|out: &mut Object<'_, '_>| pages.write(start, pages.most, out), link))
+                })
+            }
             ServerRequestKind::CancelTask => self.tasks.named(params).and_then(|token| {
                 self.tasks.cancel(token, now).map_err(|_| HAS_ENDED)?;
                 Ok(self.show(id, token, link))

@@ -266,7 +266,7 @@ impl<'m> Tasks<'m> {
             return Err(TaskError::NotNew);
         }
         self.mark(principal);
-        if self.marked().count() >= self.share {
+        if self.slots.iter().filter(|slot| slot.is_own).count() >= self.share {
             return Err(TaskError::NoRoom);
         }
         let at = self.slots.find_free(|slot| !slot.is_live(), || TaskSlot::FREE).ok_or(TaskError::NoRoom)?;
@@ -574,9 +574,10 @@ impl<'m> Tasks<'m> {
         mark(&mut self.slots, &self.records, principal.map(str::as_bytes));
     }
 
-    /// Returns the tasks that were marked.
-    pub(crate) fn marked(&self) -> impl Iterator<Item = TaskToken> {
-        self.tokens().filter(|token| self.slot(*token).is_some_and(|slot| slot.is_own))
+    /// Returns the task of a slot, if it was marked.
+    pub(crate) fn marked(&self, number: usize) -> Option<TaskToken> {
+        let slot = self.slots.get(number).filter(|slot| slot.is_own)?;
+        Some(TaskToken { slot: u16::try_from(number).ok()?, stamp: slot.stamp })
     }
 
     fn open_questions(&self, owner: u32) -> impl Iterator<Item = Record<'_>> {

@@ -12,6 +12,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Writer, to_vec};
 
 use super::task::DetailedTask;
+use crate::shared::array;
 
 /// The revision of a handle that is kept, if it is not the latest.
 const LEGACY: &str = "2025-11-25";
@@ -93,12 +94,7 @@ impl TaskHandle {
             }
         }
         if !self.answered.is_empty() {
-            let out = object.key("answered");
-            for (index, key) in self.answered.iter().enumerate() {
-                out.put(if index == 0 { b"[" } else { b"," });
-                out.string(key);
-            }
-            out.put(b"]");
+            array(object.key("answered"), self.answered.iter(), |key, out| out.string(key));
         }
         object.close()
     }
