@@ -123,32 +123,19 @@ impl ResourceCsp {
         ResourceCsp { connect: &[], resource: &[], frame: &[], base_uri: &[] }
     }
 
-    /// Sets `connectDomains`: the origins of `fetch` and web sockets, such as `https://api.example.com`.
-    #[doc(alias = "connectDomains")]
-    pub const fn connect_domains(self, domains: &'static [&'static str]) -> Self {
-        assert!(are_domains(domains), "an origin has no spaces, quotes, commas and semicolons");
-        ResourceCsp { connect: domains, ..self }
-    }
-
-    /// Sets `resourceDomains`: the origins of scripts, styles, images, fonts and media, such as `https://*.example.com`.
-    #[doc(alias = "resourceDomains")]
-    pub const fn resource_domains(self, domains: &'static [&'static str]) -> Self {
-        assert!(are_domains(domains), "an origin has no spaces, quotes, commas and semicolons");
-        ResourceCsp { resource: domains, ..self }
-    }
-
-    /// Sets `frameDomains`: the origins of frames in the page.
-    #[doc(alias = "frameDomains")]
-    pub const fn frame_domains(self, domains: &'static [&'static str]) -> Self {
-        assert!(are_domains(domains), "an origin has no spaces, quotes, commas and semicolons");
-        ResourceCsp { frame: domains, ..self }
-    }
-
-    /// Sets `baseUriDomains`: the origins that the page may have as its base.
-    #[doc(alias = "baseUriDomains")]
-    pub const fn base_uri_domains(self, domains: &'static [&'static str]) -> Self {
-        assert!(are_domains(domains), "an origin has no spaces, quotes, commas and semicolons");
-        ResourceCsp { base_uri: domains, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `connectDomains`: the origins of `fetch` and web sockets, such as `https://api.example.com`.
+        #[doc(alias = "connectDomains")]
+        connect_domains(domains: &'static [&'static str]) => connect = checked(domains);
+        /// Sets `resourceDomains`: the origins of scripts, styles, images, fonts and media, such as `https://*.example.com`.
+        #[doc(alias = "resourceDomains")]
+        resource_domains(domains: &'static [&'static str]) => resource = checked(domains);
+        /// Sets `frameDomains`: the origins of frames in the page.
+        #[doc(alias = "frameDomains")]
+        frame_domains(domains: &'static [&'static str]) => frame = checked(domains);
+        /// Sets `baseUriDomains`: the origins that the page may have as its base.
+        #[doc(alias = "baseUriDomains")]
+        base_uri_domains(domains: &'static [&'static str]) => base_uri = checked(domains);
     }
 
     const fn write<const N: usize>(&self, text: Text<N>) -> Text<N> {
@@ -177,15 +164,13 @@ impl ResourceCsp {
     }
 }
 
-const fn are_domains(domains: &[&str]) -> bool {
+const fn checked(domains: &'static [&'static str]) -> &'static [&'static str] {
     let mut rest = domains;
     while let [domain, behind @ ..] = rest {
-        if !is_domain(domain) {
-            return false;
-        }
+        assert!(is_domain(domain), "an origin has no spaces, quotes, commas and semicolons");
         rest = behind;
     }
-    true
+    domains
 }
 
 /// The abilities of the browser that a page asks for: `permissions` of its `_meta.ui`. A host may refuse them. Default: none.
@@ -258,6 +243,10 @@ impl ResourceMeta {
         csp(csp: ResourceCsp) => csp = Some(csp);
         /// Sets `permissions`. Default: absent.
         permissions(permissions: ResourcePermissions) => permissions = Some(permissions);
+        /// Sets `prefersBorder`: the host draws a border and a background. Default: absent; each host does as it likes, so a page
+        /// should set it.
+        #[doc(alias = "prefersBorder")]
+        prefers_border(yes: bool) => prefers_border = Some(yes);
     }
 
     /// Sets `domain`: the origin that the page gets, in the form that the host demands. Default: absent. Panics on a space, a
@@ -265,13 +254,6 @@ impl ResourceMeta {
     pub const fn domain(self, domain: &'static str) -> Self {
         assert!(is_domain(domain), "a domain has no spaces, quotes, commas and semicolons");
         ResourceMeta { domain: Some(domain), ..self }
-    }
-
-    /// Sets `prefersBorder`: the host draws a border and a background. Default: absent; each host does as it likes, so a page
-    /// should set it.
-    #[doc(alias = "prefersBorder")]
-    pub const fn prefers_border(self, yes: bool) -> Self {
-        ResourceMeta { prefers_border: Some(yes), ..self }
     }
 
     /// Returns what [`ui_meta!`](crate::apps::ui_meta) writes.

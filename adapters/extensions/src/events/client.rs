@@ -232,31 +232,22 @@ impl EventFollower {
         }
     }
 
-    /// Sets the arguments, a JSON object. Default: none.
-    pub fn arguments(self, arguments: Raw<'_>) -> Self {
-        EventFollower { arguments: Some(OwnedRaw::new(arguments)), ..self }
-    }
-
     /// Sets the [cursor](EventFollower::cursor) from which it goes on; `None` or an empty text: from now on. Default: `None`.
     pub fn cursor_from(self, cursor: Option<String>) -> Self {
         let cursor = cursor.filter(|cursor| !cursor.is_empty());
         EventFollower { next_cursor: cursor.clone(), cursor, ..self }
     }
 
-    /// Sets `maxAgeMs`: older occurrences, in milliseconds, are left out. Default: none are.
-    #[doc(alias = "maxAgeMs")]
-    pub fn max_age(self, millis: Millis) -> Self {
-        EventFollower { max_age: Some(millis), ..self }
-    }
-
-    /// Polls, also if the server has streams: for a client that must not keep a connection open.
-    pub fn poll_only(self) -> Self {
-        EventFollower { streams: false, ..self }
-    }
-
-    /// Sets the shortest time between two polls, in milliseconds. Default: 1000.
-    pub fn poll_floor(self, millis: Millis) -> Self {
-        EventFollower { floor: millis, ..self }
+    mcp_sansio::setters! {
+        /// Sets the arguments, a JSON object. Default: none.
+        arguments(arguments: Raw<'_>) => arguments = Some(OwnedRaw::new(arguments));
+        /// Sets `maxAgeMs`: older occurrences, in milliseconds, are left out. Default: none are.
+        #[doc(alias = "maxAgeMs")]
+        max_age(millis: Millis) => max_age = Some(millis);
+        /// Polls, also if the server has streams: for a client that must not keep a connection open.
+        poll_only() => streams = false;
+        /// Sets the shortest time between two polls, in milliseconds. Default: 1000.
+        poll_floor(millis: Millis) => floor = millis;
     }
 
     /// Returns the cursor after the events that were taken: keep it after each, and give it to

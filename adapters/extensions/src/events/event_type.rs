@@ -92,60 +92,35 @@ impl<S> EventType<S> {
         EventType { payload: schema, ..self }
     }
 
-    /// Sets `_meta` of the entry, a JSON object. Default: absent.
-    pub const fn meta(self, object: Raw<'static>) -> Self {
-        EventType { meta: Some(object), ..self }
-    }
-
-    /// Sets the function that checks a subscription, at each `events/poll`, and for a stream each time when it is delivered: return
-    /// [`RpcError::invalid_params`] for arguments that do not match the schema, and [`FORBIDDEN`] or [`NOT_FOUND`] for what the
-    /// caller may not hear of. Default: all may subscribe, with any object as arguments.
-    pub const fn check(self, check: fn(&S, &EventSubscription<'_>) -> Result<(), RpcError<'static>>) -> Self {
-        EventType { check, ..self }
-    }
-
-    /// Sets the function that says whether an occurrence with this `data` belongs to a subscription. Default: each does.
-    #[doc(alias = "match")]
-    pub const fn matches(self, matches: fn(&S, &EventSubscription<'_>, Raw<'_>) -> bool) -> Self {
-        EventType { matches, ..self }
-    }
-
-    /// Sets the function that writes the members of `data` for a subscription, such as without what this caller may not see. It
-    /// may run more than once. Default: `data` as it was emitted.
-    pub const fn transform(self, transform: fn(&S, &EventSubscription<'_>, Raw<'_>, &mut Object<'_, '_>)) -> Self {
-        EventType { transform, ..self }
-    }
-
-    /// Sets the function that reads occurrences from a source with cursors of its own, such as a mailbox or a table: it
-    /// [pushes](Occurrences::push) those after [`Occurrences::cursor`] that belong to the subscription, oldest first, until one is not
-    /// taken, and says the [end](Occurrences::end). It may run more than once for a request. The ring is not used for this event type
-    /// then, nor are [`matches`](EventType::matches) and [`transform`](EventType::transform). Streams read it each
-    /// [poll interval](crate::events::Events::set_poll_interval), and after [`Events::wake`](crate::events::Events::wake). An error is
-    /// the answer to a poll; on a stream it is a notification, and the source is read again later. Default: the ring, which [`emit`](crate::events::emit) fills.
-    pub const fn source(
-        self,
-        source: fn(&S, &EventSubscription<'_>, &mut Occurrences<'_>) -> Result<(), RpcError<'static>>,
-    ) -> Self {
-        EventType { source: Some(source), ..self }
-    }
-
-    /// Sets the functions that are called when a subscription begins and when it is over, such as to watch a channel for it and to leave
-    /// it. A stream begins and ends once. A client that polls has a [lease](crate::events::HasEvents::LEASES), which begins with its first
-    /// poll, is renewed by each further one, and lapses without: so `begin` may come again for the same subscription. Default: none.
-    #[doc(alias = "on_unsubscribe")]
-    pub const fn on_subscribe(
-        self,
-        begin: fn(&mut S, &EventSubscription<'_>),
-        end: fn(&mut S, &EventSubscription<'_>),
-    ) -> Self {
-        EventType { hooks: Some((begin, end)), ..self }
-    }
-
-    /// Sets the function that says whether the server has this event type now. Without, it is not listed, and its subscriptions end as
-    /// [`NOT_FOUND`]. After a change, publish [`LIST_CHANGED`](crate::events::LIST_CHANGED) and call
-    /// [`Events::wake`](crate::events::Events::wake). Default: always.
-    pub const fn offered(self, offered: fn(&S) -> bool) -> Self {
-        EventType { offered, ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `_meta` of the entry, a JSON object. Default: absent.
+        meta(object: Raw<'static>) => meta = Some(object);
+        /// Sets the function that checks a subscription, at each `events/poll`, and for a stream each time when it is delivered: return
+        /// [`RpcError::invalid_params`] for arguments that do not match the schema, and [`FORBIDDEN`] or [`NOT_FOUND`] for what the
+        /// caller may not hear of. Default: all may subscribe, with any object as arguments.
+        check(check: Check<S>) => check = check;
+        /// Sets the function that says whether an occurrence with this `data` belongs to a subscription. Default: each does.
+        #[doc(alias = "match")]
+        matches(matches: Matches<S>) => matches = matches;
+        /// Sets the function that writes the members of `data` for a subscription, such as without what this caller may not see. It
+        /// may run more than once. Default: `data` as it was emitted.
+        transform(transform: Transform<S>) => transform = transform;
+        /// Sets the function that reads occurrences from a source with cursors of its own, such as a mailbox or a table: it
+        /// [pushes](Occurrences::push) those after [`Occurrences::cursor`] that belong to the subscription, oldest first, until one is not
+        /// taken, and says the [end](Occurrences::end). It may run more than once for a request. The ring is not used for this event type
+        /// then, nor are [`matches`](EventType::matches) and [`transform`](EventType::transform). Streams read it each
+        /// [poll interval](crate::events::Events::set_poll_interval), and after [`Events::wake`](crate::events::Events::wake). An error is
+        /// the answer to a poll; on a stream it is a notification, and the source is read again later. Default: the ring, which [`emit`](crate::events::emit) fills.
+        source(source: Source<S>) => source = Some(source);
+        /// Sets the functions that are called when a subscription begins and when it is over, such as to watch a channel for it and to leave
+        /// it. A stream begins and ends once. A client that polls has a [lease](crate::events::HasEvents::LEASES), which begins with its first
+        /// poll, is renewed by each further one, and lapses without: so `begin` may come again for the same subscription. Default: none.
+        #[doc(alias = "on_unsubscribe")]
+        on_subscribe(begin: Hook<S>, end: Hook<S>) => hooks = Some((begin, end));
+        /// Sets the function that says whether the server has this event type now. Without, it is not listed, and its subscriptions end as
+        /// [`NOT_FOUND`]. After a change, publish [`LIST_CHANGED`](crate::events::LIST_CHANGED) and call
+        /// [`Events::wake`](crate::events::Events::wake). Default: always.
+        offered(offered: fn(&S) -> bool) => offered = offered;
     }
 
     pub(crate) fn is_offered(&self, state: &S) -> bool {

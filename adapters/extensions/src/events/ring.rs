@@ -71,16 +71,13 @@ impl<'o> EventOccurrence<'o> {
         EventOccurrence { name, id: "", timestamp: None }
     }
 
-    /// Sets `eventId`, at most 255 bytes: the identifier that the source of the occurrence gave it, by which a client drops
-    /// duplicates. Default: one that is new in this ring.
-    #[doc(alias = "eventId")]
-    pub const fn id(self, id: &'o str) -> Self {
-        EventOccurrence { id, ..self }
-    }
-
-    /// Sets `timestamp`, in milliseconds since the beginning of 1970. Default: now.
-    pub const fn timestamp(self, unix_millis: u64) -> Self {
-        EventOccurrence { timestamp: Some(unix_millis), ..self }
+    mcp_sansio::const_setters! {
+        /// Sets `eventId`, at most 255 bytes: the identifier that the source of the occurrence gave it, by which a client drops
+        /// duplicates. Default: one that is new in this ring.
+        #[doc(alias = "eventId")]
+        id(id: &'o str) => id = id;
+        /// Sets `timestamp`, in milliseconds since the beginning of 1970. Default: now.
+        timestamp(unix_millis: u64) => timestamp = Some(unix_millis);
     }
 }
 
