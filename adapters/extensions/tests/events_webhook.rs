@@ -19,7 +19,7 @@ const EPOCH: u64 = 1_785_231_000_000;
 const URL: &str = "https://proxy.example.com/hooks/1";
 
 thread_local! {
-    /// How often an occurrence was compared with a subscription.
+    /// The number of comparisons of occurrences with subscriptions.
     static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
