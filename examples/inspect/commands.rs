@@ -567,7 +567,7 @@ impl Run<'_, '_> {
         let filter = SubscriptionFilter::new().tools().prompts().resources().uris(&uris).topics(topics);
         self.session.client().listen(&filter)?;
         self.session.watch()?;
-        match self.session.client().handler().over.take() {
+        match self.session.client().handler.over.take() {
             Some(why) => Err(Trouble::Over(why)),
             None => Ok(()),
         }

@@ -294,7 +294,7 @@ impl<'m> Session<'m> {
                 self.around.live.borrow_mut().note(Style::Dim, &format!("task {}{message}", status.name()));
             }
             Some(TaskEvent::Asked(TaskQuestion { key, kind: ServerRequestKind::Roots, .. })) => {
-                task.answer(&key, &ClientResult::roots(&self.client.handler().valid_roots()))?;
+                task.answer(&key, &ClientResult::roots(&self.client.handler.valid_roots()))?;
             }
             Some(TaskEvent::Asked(question)) => {
                 let said = self.ask(None, question.kind, question.params.raw())?.unwrap_or(Said::Cancel);
@@ -316,13 +316,13 @@ impl<'m> Session<'m> {
     /// Reports events until they end, stdout is closed, or Ctrl-C.
     pub(crate) fn watch(&mut self) -> Result<(), ClientError> {
         let mut refused = false;
-        while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
+        while self.client.handler.over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
                 done if is_interrupt(&done) => return Ok(()),
                 Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 done => done?,
             };
-            let state = self.client.transport().state();
+            let state = self.client.transport.state();
             if !refused && !state.is_settling() && !state.hears_server() {
                 refused = true;
                 let words = "The server refuses the stream for its own messages (GET): no change can come.";
@@ -334,8 +334,8 @@ impl<'m> Session<'m> {
     }
 
     fn ask_waiting(&mut self) -> Result<(), ClientError> {
-        while !self.client.handler().waiting.is_empty() {
-            let waiting = self.client.handler().waiting.remove(0);
+        while !self.client.handler.waiting.is_empty() {
+            let waiting = self.client.handler.waiting.remove(0);
             let params = Raw::parse(waiting.params.as_bytes()).unwrap_or(Raw::constant("{}"));
             let Some(said) = self.ask(Some(waiting.id), waiting.kind, params)? else { continue };
             let _ = answer(&mut self.client.handle(), &waiting, &said);
@@ -486,7 +486,7 @@ impl Console for Terminal<'_, '_> {
                 self.broken = Some(error);
                 return None;
             }
-            let withdrawn = &self.session.client.handler().withdrawn;
+            let withdrawn = &self.session.client.handler.withdrawn;
             let withdrawn = self.question.is_some_and(|question| withdrawn.contains(&question));
             if withdrawn || !self.session.client.engine().is_connected() {
                 self.over = true;

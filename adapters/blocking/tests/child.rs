@@ -170,9 +170,9 @@ fn a_server_that_has_ended_is_started_again() {
         assert!(client.request(&Request::call("any")).unwrap_err().is_disconnected());
         client.restart().unwrap();
         assert_ne!(process(&client.request(&Request::call("any")).unwrap()), first);
-        assert_ne!(u64::from(client.transport().id()), first);
+        assert_ne!(u64::from(client.transport.id()), first);
     }
-    client.transport().end();
+    client.transport.end();
     client.restart().unwrap();
     client.request(&Request::call("any")).unwrap();
     assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
@@ -275,9 +275,9 @@ fn a_server_that_ends_at_the_probe() {
     let options = || ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
     let counted = || std::fs::read_to_string(&starts).unwrap().lines().count();
     let mut client = Client::new(Child::spawn_with(command(STRICT), &PROFILE, options()).unwrap(), Ignore);
-    let first = client.transport().id();
+    let first = client.transport.id();
     assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
-    assert_ne!(client.transport().id(), first);
+    assert_ne!(client.transport.id(), first);
     assert!(client.request(&Request::list_tools()).unwrap().as_str().contains("tools"));
     assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
     assert_eq!(counted(), 2);
@@ -307,7 +307,7 @@ fn the_first_start_does_not_outlive_the_second() {
     command.args(["-c", &script]).arg(&starts);
     let options = ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
-    let first = std::path::PathBuf::from(format!("/proc/{}", client.transport().id()));
+    let first = std::path::PathBuf::from(format!("/proc/{}", client.transport.id()));
     assert!(first.exists());
     assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
     assert!(!first.exists(), "it runs on");
@@ -362,11 +362,11 @@ fn the_last_message_and_the_last_words() {
     client.connect_as(Revision::V2026_07_28).unwrap();
     client.send(&call()).unwrap();
     client.handle().send(&call()).unwrap();
-    let ended = client.transport().end();
+    let ended = client.transport.end();
     assert_eq!(ended.after, StopSignal::StdinClosed);
     assert_eq!(*lines.borrow(), ["2 lines", "and no newline"]);
     // The end is known now.
-    assert_eq!(client.transport().end().after, StopSignal::StdinClosed);
+    assert_eq!(client.transport.end().after, StopSignal::StdinClosed);
     assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
 }
 
@@ -542,7 +542,7 @@ fn closes_stdout_and_lives_on() {
 #[test]
 fn closes_stdin_and_lives_on() {
     let mut client = scripted("exec 0<&-; echo closed >&2; exec sleep 4", SOON * 2);
-    while client.transport().last_words() != "closed" {
+    while client.transport.last_words() != "closed" {
         client.turn(Duration::from_millis(5)).unwrap();
     }
     let (why, text) = soon(|| lost(client.request(&call())));
@@ -643,7 +643,7 @@ fn a_turn_answers_pings() {
 #[test]
 fn wants_to_be_killed() {
     let mut client = scripted("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done", QUICK);
-    while !client.transport().last_words().contains("ready") {
+    while !client.transport.last_words().contains("ready") {
         client.turn(Duration::from_millis(5)).unwrap();
     }
     let ended = soon(|| client.close().unwrap());
@@ -657,7 +657,7 @@ fn a_wrapper_is_stopped_with_its_server() {
     let mut client = scripted("sleep 60 & echo server $! >&2; wait", QUICK);
     let server = loop {
         client.turn(Duration::from_millis(5)).unwrap();
-        let words = client.transport().last_words();
+        let words = client.transport.last_words();
         if let Some((_, rest)) = words.split_once("server ") {
             break rest.trim().to_owned();
         }
@@ -676,12 +676,12 @@ fn closed_by_its_user() {
     let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
     let token = client.send(&call()).unwrap();
-    client.transport().end();
+    client.transport.end();
     let (why, text) = lost(client.wait(token));
     assert_eq!((why, text.contains("it was closed")), (TransportError::Closed, true), "{text}");
     // The same while it learns the server's revision.
     let mut client = scripted_with("read line; sleep 20", SOON, Stderr::Keep, Ignore);
-    client.transport().end();
+    client.transport.end();
     let (why, text) = lost(client.request(&call()));
     assert_eq!((why, text.contains("it was closed")), (TransportError::Closed, true), "{text}");
 }

@@ -732,7 +732,7 @@ fn a_connection_is_opened_again_after_its_end() {
         for _ in 0..2 {
             assert_eq!(soon(|| client.connect().unwrap().revision()), revision);
             soon(|| client.request(&Request::list_tools()).unwrap());
-            client.transport().close();
+            client.transport.close();
             let error = client.request(&Request::list_tools()).unwrap_err();
             assert_eq!(error.lost(), Some(TransportError::Closed), "{error}");
         }
@@ -770,7 +770,7 @@ fn closing_does_not_wait_for_long() {
     });
     let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
-    assert_eq!(client.transport().session(), Some("abc"));
+    assert_eq!(client.transport.session(), Some("abc"));
     let begun = Instant::now();
     client.close();
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
@@ -864,11 +864,11 @@ fn authorization_that_is_decided_later() {
         let slot = slot.borrow().unwrap();
         assert!(!client.turn(QUICK).unwrap() && client.poll(token).is_none(), "it waits");
         if granted {
-            client.transport().set_header("Authorization", "Bearer fresh").unwrap();
-            client.transport().retry(slot);
+            client.transport.set_header("Authorization", "Bearer fresh").unwrap();
+            client.transport.retry(slot);
             soon(|| client.wait(token)).unwrap();
         } else {
-            client.transport().give_up(slot);
+            client.transport.give_up(slot);
             assert_eq!(soon(|| lost(client.wait(token))).0, TransportError::Unauthorized);
         }
     }

@@ -242,7 +242,7 @@ fn a_server_that_ends_takes_its_tasks_with_it() {
     let mut client = child();
     let mut task = TaskFollower::new(begin(&mut client), LIMITS);
     event(&mut client, &mut task);
-    client.transport().end();
+    client.transport.end();
     let lost = client.follow(&mut task, PATIENCE).unwrap_err();
     assert!(lost.lost().is_some(), "{lost}");
     task.reconnected();

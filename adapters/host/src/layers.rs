@@ -68,24 +68,6 @@ enum Key {
     Question(ServerRequestId),
 }
 
-impl From<RequestToken> for Key {
-    fn from(token: RequestToken) -> Self {
-        Key::Server(token)
-    }
-}
-
-impl From<ServerRequestId> for Key {
-    fn from(question: ServerRequestId) -> Self {
-        Key::Question(question)
-    }
-}
-
-impl From<PendingId> for Key {
-    fn from(token: PendingId) -> Self {
-        Key::Client(token)
-    }
-}
-
 /// Requests that are not answered yet, each with the time when it came.
 struct Open<T>(Mutex<HashMap<Key, (Millis, T)>>);
 
@@ -94,17 +76,17 @@ impl<T> Open<T> {
         Open(Mutex::new(HashMap::new()))
     }
 
-    fn add(&self, key: impl Into<Key>, now: Millis, entry: T) {
+    fn add(&self, key: Key, now: Millis, entry: T) {
         let mut open = lock(&self.0);
         let oldest = || open.iter().min_by_key(|(_, (came, _))| *came).map(|(key, _)| *key);
         if let Some(oldest) = if open.len() >= REMEMBERED { oldest() } else { None } {
             open.remove(&oldest);
         }
-        open.insert(key.into(), (now, entry));
+        open.insert(key, (now, entry));
     }
 
-    fn remove(&self, key: impl Into<Key>) -> Option<(Millis, T)> {
-        lock(&self.0).remove(&key.into())
+    fn remove(&self, key: Key) -> Option<(Millis, T)> {
+        lock(&self.0).remove(&key)
     }
 }
 
@@ -161,7 +143,7 @@ impl<W: Write + Send> Journal<W> {
     }
 
     /// Writes the line of a request that has ended.
-    fn end(&self, key: impl Into<Key>, words: &str, why: Why, now: Millis) {
+    fn end(&self, key: Key, words: &str, why: Why, now: Millis) {
         if let Some((came, entry)) = self.open.remove(key) {
             self.write(&entry, words, why, (came, now));
         }
@@ -214,7 +196,7 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
         let (method, name) = (request.method.to_string(), request.name.map(|name| name.to_string()));
         let entry = Entry::new(request.principal(), &method, name, request.trace_context());
-        self.open.add(request.token(), request.now(), entry);
+        self.open.add(Key::Server(request.token()), request.now(), entry);
         Ok(None)
     }
 
@@ -224,9 +206,9 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
             Outcome::Result => ("result", Why::None),
             Outcome::ToolError => ("toolError", Why::None),
             Outcome::Error(code) => ("error", Why::Code(code)),
-            _ => return drop(self.open.remove(token)),
+            _ => return drop(self.open.remove(Key::Server(token))),
         };
-        self.end(token, words, why, now);
+        self.end(Key::Server(token), words, why, now);
     }
 
     fn notification(
@@ -237,7 +219,7 @@ impl<S, W: Write + Send> Layer<S> for Journal<W> {
         now: Millis,
     ) -> bool {
         if let Some(token) = cancels {
-            self.end(token, "cancelled", Why::None, now);
+            self.end(Key::Server(token), "cancelled", Why::None, now);
         }
         self.note(heard.principal, &heard.method.to_string(), "notified", now);
         true
@@ -256,7 +238,7 @@ impl<W: Write + Send> client::Layer for Journal<W> {
     fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
         let name = name_of(request);
         let entry = Entry::new(None, request.method, name, request.trace_context());
-        self.open.add(request.token, request.now, entry);
+        self.open.add(Key::Client(request.token), request.now, entry);
         true
     }
 
@@ -267,13 +249,13 @@ impl<W: Write + Send> client::Layer for Journal<W> {
             Err(RequestError::Error(error)) => ("error", Why::Code(error.code)),
             Err(RequestError::Lost(why)) => ("lost", Why::Lost(*why)),
         };
-        self.end(token, words, why, now);
+        self.end(Key::Client(token), words, why, now);
     }
 
     fn dropped(&self, token: PendingId, cancelled: bool, now: Millis) {
         match cancelled {
-            true => self.end(token, "cancelled", Why::None, now),
-            false => drop(self.open.remove(token)),
+            true => self.end(Key::Client(token), "cancelled", Why::None, now),
+            false => drop(self.open.remove(Key::Client(token))),
         }
     }
 
@@ -283,7 +265,11 @@ impl<W: Write + Send> client::Layer for Journal<W> {
     }
 
     fn question(&self, question: &ServerRequest<'_>, now: Millis) -> Result<(), RpcError<'static>> {
-        self.open.add(question.id, now, Entry::new(None, question.kind.method(), None, question.trace_context()));
+        self.open.add(
+            Key::Question(question.id),
+            now,
+            Entry::new(None, question.kind.method(), None, question.trace_context()),
+        );
         Ok(())
     }
 
@@ -294,8 +280,8 @@ impl<W: Write + Send> client::Layer for Journal<W> {
         now: Millis,
     ) {
         match answer {
-            Ok(_) => self.end(question, "result", Why::None, now),
-            Err(error) => self.end(question, "error", Why::Code(error.code), now),
+            Ok(_) => self.end(Key::Question(question), "result", Why::None, now),
+            Err(error) => self.end(Key::Question(question), "error", Why::Code(error.code), now),
         }
     }
 
@@ -458,18 +444,18 @@ impl<T> std::fmt::Debug for Open<T> {
 
 impl<S: 'static> Layer<S> for Timeout<S> {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
-        self.open.add(request.token(), request.now(), ());
+        self.open.add(Key::Server(request.token()), request.now(), ());
         Ok(None)
     }
 
     fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
         if outcome != Outcome::Later {
-            self.open.remove(token);
+            self.open.remove(Key::Server(token));
         }
     }
 
     fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
-        cancels.map(|token| self.open.remove(token));
+        cancels.map(|token| self.open.remove(Key::Server(token)));
         true
     }
 }
@@ -481,11 +467,11 @@ mod tests {
     #[test]
     fn the_oldest_request_is_forgotten() {
         let open = Open::new();
-        let token = |number: usize| RequestToken::from_bits(number as u64 + 1);
+        let key = |number: usize| Key::Server(RequestToken::from_bits(number as u64 + 1));
         for number in 0..REMEMBERED + 2 {
-            open.add(token(number), number as Millis, ());
+            open.add(key(number), number as Millis, ());
         }
-        let there = [0, 1, 2, REMEMBERED + 1].map(|number| open.remove(token(number)).is_some());
+        let there = [0, 1, 2, REMEMBERED + 1].map(|number| open.remove(key(number)).is_some());
         assert_eq!((there, lock(&open.0).len()), ([false, false, true, true], REMEMBERED - 2));
     }
 }

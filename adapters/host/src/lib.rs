@@ -28,7 +28,7 @@
 //! - `Outcomes`, `OutcomeHandler` (feature `client`): the outcomes that callers of a client wait for, parked or awaiting.
 //! - `take_task_outcome`, `may_pass`, `FollowedTasks` (feature `client`): give outcomes and notifications to a task that is followed.
 //! - `take_follower_input`, `FollowerInput` (feature `client`): give answers and notifications to a subscription to events that is followed.
-//! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
+//! - `HttpStream`, `TlsConnector`: a socket that does not block, with TLS over it (feature `tls`).
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

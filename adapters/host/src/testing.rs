@@ -36,7 +36,7 @@ use mcp_sansio::client::{Arguments, ClientHandler, ClientInfo, LineClient, Trans
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{MessageLimits, Millis, NotifyStatus, Progress, RequestToken, RespondError, ServerChange};
+use mcp_sansio::server::{MessageLimits, Millis, RequestToken, RespondError, ServerChange};
 use mcp_sansio::service::{HandlerResult, LateRequest, Service};
 use mcp_sansio::sink::LineSink;
 
@@ -62,10 +62,12 @@ pub enum Delivery {
 
 /// A connection to a service: the test sends a line, and gets the lines that come back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Conversation<'s, S: 'static> {
+    /// The server's side of the connection.
+    pub server: LineServer<'static, LineSink<Vec<u8>>>,
     service: &'s Service<'s, S>,
     state: S,
-    session: Session,
     rhythm: Rhythm,
     now: Millis,
     /// The revision of requests that are made here.
@@ -128,11 +130,10 @@ impl<'s, S> Conversation<'s, S> {
     /// Opens a connection to a service, with the state of its handlers.
     #[must_use]
     pub fn new(service: &'s Service<'s, S>, state: S) -> Self {
-        let session = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
         Conversation {
+            server: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
             service,
             state,
-            session,
             rhythm: Rhythm::new(Delivery::Whole),
             now: 0,
             revision: None,
@@ -287,13 +288,13 @@ impl<'s, S> Conversation<'s, S> {
 
     /// Sends one line, given without its newline. Returns the lines that come back.
     pub fn say(&mut self, line: &str) -> Vec<String> {
-        say(&mut self.session, self.service, &mut self.state, &mut self.rhythm, line)
+        say(&mut self.server, self.service, &mut self.state, &mut self.rhythm, line)
     }
 
     /// Lets time pass. Returns the lines that the server sends.
     pub fn wait(&mut self, millis: Millis) -> Vec<String> {
         self.now += millis;
-        self.session.server.expire(self.now);
+        self.server.server.expire(self.now);
         self.heard()
     }
 
@@ -303,7 +304,7 @@ impl<'s, S> Conversation<'s, S> {
     /// If the service does not declare it: no client would hear of the change. The message has the line to add.
     pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
         requests::assert_declared(self.service, &mut self.state, change);
-        self.session.server.publish(change);
+        self.server.server.publish(change);
         self.heard()
     }
 
@@ -316,7 +317,7 @@ impl<'s, S> Conversation<'s, S> {
         if !late.wait(at_most) {
             return Vec::new();
         }
-        while late.give(&mut self.session, self.service, &mut self.state) {}
+        while late.give(&mut self.server, self.service, &mut self.state) {}
         self.heard()
     }
 
@@ -329,7 +330,7 @@ impl<'s, S> Conversation<'s, S> {
         request: R,
         answer: impl FnOnce(&mut S, &mut R::Context<'_>) -> HandlerResult,
     ) -> Result<Vec<String>, RespondError> {
-        self.session.answer(self.service, &mut self.state, request, answer)?;
+        self.server.answer(self.service, &mut self.state, request, answer)?;
         Ok(self.heard())
     }
 
@@ -338,25 +339,15 @@ impl<'s, S> Conversation<'s, S> {
     /// # Errors
     /// As [`Server::wake`](mcp_sansio::server::Server::wake).
     pub fn resume(&mut self, token: RequestToken) -> Result<Vec<String>, RespondError> {
-        self.session.server.wake(token)?;
+        self.server.server.wake(token)?;
         Ok(self.heard())
-    }
-
-    /// Sends `notifications/progress` for a request that was put off.
-    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
-        self.session.progress(token, progress)
-    }
-
-    /// Lets another client come over the same wire, see [`LineServer::new_peer`].
-    pub fn new_peer(&mut self) {
-        self.session.new_peer();
     }
 
     /// Ends the input. Requests that are still put off get an error. Returns the last lines.
     pub fn finish(&mut self) -> Vec<String> {
-        self.session.end_of_input();
+        self.server.end_of_input();
         let mut last = self.heard();
-        let _ = self.session.abandon();
+        let _ = self.server.abandon();
         last.extend(self.heard());
         last
     }
@@ -369,7 +360,7 @@ impl<'s, S> Conversation<'s, S> {
     /// Runs until the server needs input. Returns the lines that it sends.
     fn heard(&mut self) -> Vec<String> {
         let mut received = Vec::new();
-        run(&mut self.session, self.service, &mut self.state, &mut received);
+        run(&mut self.server, self.service, &mut self.state, &mut received);
         lines(&received)
     }
 }

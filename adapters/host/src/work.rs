@@ -61,8 +61,10 @@ type Spawn = Arc<dyn Fn(WorkFuture) + Send + Sync>;
 /// // `receiver` goes to the `late` of the server.
 /// # drop((service, kitchen, receiver));
 /// ```
+#[non_exhaustive]
 pub struct Work<S: 'static> {
-    late: LateSender<S>,
+    /// The sender that work uses.
+    pub late: LateSender<S>,
     spawn: Option<Spawn>,
     shared: Arc<Shared>,
 }
@@ -169,12 +171,6 @@ impl<S: 'static> Work<S> {
     #[must_use]
     pub fn running(&self) -> usize {
         self.shared.lock().running.len()
-    }
-
-    /// Returns the sender that work uses.
-    #[must_use]
-    pub const fn late(&self) -> &LateSender<S> {
-        &self.late
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
-use mcp_sansio_host::{FetchFailed, FetchedResponse, Fetcher, SecureStream, TlsConnector, TlsStream};
+use mcp_sansio_host::{FetchFailed, FetchedResponse, Fetcher, HttpStream, TlsConnector};
 use mcp_sansio_http::client::{FailureReason, FetchLimits, FetchRequest};
 // For `secured`.
 #[allow(clippy::single_component_path_imports, reason = "a module finds it here")]
@@ -165,10 +165,10 @@ impl Write for Wire {
     }
 }
 
-fn connected() -> (Wire, TlsStream<Wire>) {
+fn connected() -> (Wire, HttpStream<Wire>) {
     let wire = Wire(std::rc::Rc::new(std::cell::RefCell::new(Peer::new())));
     let connector = TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
-    let mut stream = connector.wrap(wire.clone()).unwrap();
+    let mut stream = HttpStream::new(wire.clone(), Some(&connector)).unwrap();
     assert!(!stream.is_up());
     assert!(stream.handshake().unwrap() && stream.is_up() && !stream.wants_write());
     (wire, stream)
@@ -224,11 +224,11 @@ fn a_handshake_fails_with_its_socket() {
     let wire = Wire(std::rc::Rc::new(std::cell::RefCell::new(Peer::new())));
     wire.0.borrow_mut().fails = Some(ErrorKind::BrokenPipe);
     let connector = TlsConnector::new("localhost", Some(trusting(Some(CERTIFICATE)))).unwrap();
-    let mut stream = connector.wrap(wire.clone()).unwrap();
+    let mut stream = HttpStream::new(wire.clone(), Some(&connector)).unwrap();
     assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::BrokenPipe);
     // The peer does not know this certificate's authority.
     let wire = Wire(std::rc::Rc::new(std::cell::RefCell::new(Peer::new())));
     let connector = TlsConnector::new("localhost", Some(trusting(None))).unwrap();
-    let mut stream = connector.wrap(wire).unwrap();
+    let mut stream = HttpStream::new(wire, Some(&connector)).unwrap();
     assert!(stream.handshake().is_err() && !stream.is_up());
 }

@@ -280,8 +280,8 @@ fn another_client_does_not_get_what_was_of_the_first() {
     let mut talk = open(Revision::V2025_11_25);
     assert!(talk.call("later", &()).is_pending());
     let token = talk.state().later.take().unwrap();
-    talk.progress(token, Progress::new(1));
-    talk.new_peer();
+    talk.server.progress(token, Progress::new(1));
+    talk.server.new_peer();
     assert_eq!(talk.answer(token, |_, call| call.text("too late")), Err(RespondError::Stale));
     let hello = talk.open(Revision::V2025_06_18);
     assert!(hello.notifications.is_empty() && hello.result().get("serverInfo").is_some(), "{hello}");

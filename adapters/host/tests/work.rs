@@ -400,7 +400,7 @@ fn late_messages_for_another_connection_are_dropped() {
     );
     let [token, stranger] = [&mut rig, &mut other].map(|rig| rig.lines.server.token_at(0).unwrap());
     assert_ne!(token, stranger);
-    let late = rig.state.work.late().clone();
+    let late = rig.state.work.late.clone();
     late.progress(stranger, Progress::new(2)).unwrap();
     late.log(stranger, LoggingLevel::Error, "no").unwrap();
     late.answer(stranger, |_, _| panic!("it must not run")).unwrap();

@@ -52,7 +52,7 @@ async fn call(client: &Client, tool: &str) -> String {
 /// Waits until the subscription has a cursor.
 async fn begun(bell: &mut FollowedEvents) {
     future::poll_once(bell.next()).await;
-    while bell.follower().cursor().is_none() {
+    while bell.follower.cursor().is_none() {
         Timer::after(Duration::from_millis(5)).await;
         assert!(future::poll_once(bell.next()).await.is_none());
     }
@@ -69,8 +69,8 @@ fn what_happens_is_heard_also_after_a_gap() {
                 call(&client, "ring").await;
                 assert_eq!(rung(&mut first).await, expected);
             }
-            assert_eq!(first.follower().method_name(), method);
-            let cursor = first.follower().cursor().map(str::to_owned);
+            assert_eq!(first.follower.method_name(), method);
+            let cursor = first.follower.cursor().map(str::to_owned);
             drop(first);
             for _ in 0..4 {
                 call(&client, "ring").await;

@@ -117,7 +117,7 @@ fn secrets_are_not_shown() {
     client.connect_as(Revision::V2026_07_28).unwrap();
     list(&mut client).unwrap();
     shown += &format!("{client:?}");
-    shown += &format!("{:?}", client.transport());
+    shown += &format!("{:?}", client.transport);
     world.answer(Role::Mcp, |_, _, _| Some(Response::new(401, "text/plain", "")));
     shown += &list(&mut client).unwrap_err();
     shown += &traced.lock().unwrap();

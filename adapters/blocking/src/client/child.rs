@@ -10,9 +10,8 @@ use mcp_sansio::client::{ClientHandler, ClientInfo};
 use mcp_sansio::server::Millis;
 use mcp_sansio_host::{ChildSession, ChildShutdown, TransportState};
 
-use super::pipes::{Got, Pipes, Wants};
+use super::pipes::{Got, OnLine, Pipes, Wants};
 use super::process::Process;
-use super::stderr::OnLine;
 use super::{ChildExit, ClientError, StopSignal, Trace, Transport};
 
 /// The time for the last lines of a process that has ended.
@@ -285,7 +284,7 @@ mod tests {
         client.connect_as(Revision::V2026_07_28).unwrap();
         let token = client.send(&Request::call("any")).unwrap();
         client.run().unwrap();
-        let transport = client.transport();
+        let transport = &mut client.transport;
         assert!(transport.process.wait(Duration::from_secs(20)).is_some());
         assert!(transport.pipes.may_have_ended() && !transport.pipes.has_more());
         assert!(client.wait(token).unwrap().as_str().contains("content"));

@@ -295,7 +295,7 @@ impl<'m> Http<'m> {
                         }
                     }
                 }
-                let holds_more = matches!(stream, HttpStream::Secure(_));
+                let holds_more = !matches!(stream, HttpStream::Plain(_));
                 let done = self.move_bytes(slot, &mut stream, holds_more);
                 let done = done.and_then(|any| io::Write::flush(&mut stream).map(|()| any));
                 self.keep(slot, stream, done)
@@ -836,7 +836,7 @@ mod connections {
         let mut client = Client::new(Http::new(&url, &PROFILE).unwrap(), Ignore);
         client.connect_as(Revision::V2026_07_28).unwrap();
         let tried_first = |client: &mut Client<'static, Http<'static>, Ignore>| {
-            let HttpPlace::Tcp(origin) = &mut client.transport().session.place else { panic!("it is on the network") };
+            let HttpPlace::Tcp(origin) = &mut client.transport.session.place else { panic!("it is on the network") };
             origin.addresses().unwrap().0[0].ip()
         };
         let token = client.send(&Request::list_tools()).unwrap();

@@ -37,7 +37,6 @@ mod http;
 mod pages;
 mod pipes;
 mod process;
-mod stderr;
 mod tasks;
 #[cfg(all(feature = "http", unix))]
 mod tcp;
@@ -50,9 +49,9 @@ pub use mcp_sansio_host::{
     ServerError, ServerHello, StopSignal, TransportState,
 };
 pub use pages::Pages;
+pub use pipes::{OnLine, Stderr};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::{OnLine, Stderr};
 pub use transport::{Trace, Transport};
 #[cfg(all(feature = "http", unix))]
 pub use {
@@ -65,7 +64,7 @@ pub use {
 #[cfg(all(feature = "tls", unix))]
 pub use {
     mcp_sansio_auth as auth,
-    mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},
+    mcp_sansio_host::{AuthorizationOptions, TokenFile, TokenStore},
 };
 
 use std::marker::PhantomData;
@@ -91,9 +90,12 @@ const TURNS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to one server. The [module](self) has an example.
+#[non_exhaustive]
 pub struct Client<'m, T, H> {
-    transport: T,
-    handler: H,
+    /// The transport.
+    pub transport: T,
+    /// The handler of the events that no call waits for.
+    pub handler: H,
     outcomes: Outcomes,
     started: Instant,
     /// The last turn reached its limit: there is more to do at once.
@@ -474,16 +476,6 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Returns the engine.
     pub fn engine(&self) -> &mcp_sansio::client::Client<'m> {
         self.transport.state().engine()
-    }
-
-    /// Returns the handler.
-    pub fn handler(&mut self) -> &mut H {
-        &mut self.handler
-    }
-
-    /// Returns the transport.
-    pub fn transport(&mut self) -> &mut T {
-        &mut self.transport
     }
 
     /// Returns the milliseconds since the client was made: the time that its deadlines use.

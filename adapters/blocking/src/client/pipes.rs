@@ -3,12 +3,20 @@
 use std::time::Duration;
 
 use super::process::Process;
-use super::stderr::Log;
 
 #[cfg(unix)]
 pub(super) use poll::Pipes;
 #[cfg(not(unix))]
 pub(super) use threads::Pipes;
+
+/// A function that gets each line of a server's stderr.
+pub type OnLine = Box<dyn FnMut(&[u8])>;
+
+/// The use of the text that a server writes to its stderr.
+pub type Stderr = mcp_sansio_host::Stderr<OnLine>;
+
+/// Takes the bytes of the pipe.
+pub(super) type Log = mcp_sansio_host::StderrLog<OnLine>;
 
 /// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -443,8 +451,8 @@ mod threads {
 #[cfg(all(test, unix))]
 mod tests {
     use super::{Got, Wants};
+    use super::{Log, Stderr};
     use crate::client::process::Process;
-    use crate::client::stderr::{Log, Stderr};
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 

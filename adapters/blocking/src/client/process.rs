@@ -1,23 +1,24 @@
 //! The server's process: whether it runs, and how it is stopped.
 
+use std::fs::File;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use mcp_sansio_host::StopSignal;
 
-use super::exit_watch::ExitWatch;
+use super::exit_watch::exit_watch;
 
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     status: Option<ExitStatus>,
     /// Becomes readable when the process ends.
-    watch: ExitWatch,
+    watch: Option<File>,
 }
 
 impl Process {
     pub(super) fn new(child: Child) -> Self {
-        Process { watch: ExitWatch::new(&child), child, status: None }
+        Process { watch: exit_watch(&child), child, status: None }
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -35,12 +36,12 @@ impl Process {
     /// Returns a descriptor that becomes readable when the process ends, where the system has one.
     #[cfg(unix)]
     pub(super) fn watch(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.watch.descriptor().filter(|_| self.status.is_none())
+        self.watch.as_ref().filter(|_| self.status.is_none()).map(std::os::fd::AsFd::as_fd)
     }
 
     /// Returns the longest time to wait before its status is looked at again.
     pub(super) fn look_after(&self) -> Duration {
-        if self.watch.is_there() || self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
+        if self.watch.is_some() || self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
     }
 
     /// Sends SIGTERM to it and its children.
@@ -72,6 +73,6 @@ impl Process {
 impl Process {
     /// Makes it one whose end has to be asked for, as on systems without `pidfd_open`.
     pub(super) fn unwatched(&mut self) {
-        self.watch = ExitWatch::default();
+        self.watch = None;
     }
 }

@@ -95,7 +95,7 @@ impl AuthorizationOptions {
         /// Asks `goes_on` five times a second whether to wait longer for the person. Default: it waits for the time of
         /// [`AuthorizationLimits`](mcp_sansio_auth::config::AuthorizationLimits), 10 minutes.
         wait_while(goes_on: impl FnMut() -> bool + Send + 'static) => goes_on = Box::new(goes_on);
-        /// Sets the place for registrations and tokens. Default: [`NoTokens`].
+        /// Sets the place for registrations and tokens. Default: none, so the next start asks again.
         tokens(tokens: impl TokenStore + 'static) => tokens = Box::new(tokens);
         /// Calls `not_saved` with the error each time that the [place for tokens](Self::tokens) cannot be written. The client
         /// continues with its token, and tries again at the end of the next login or refresh. A program that ends before has to

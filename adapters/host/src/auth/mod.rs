@@ -6,4 +6,5 @@ mod token_store;
 
 pub use authorizer::AuthorizationOptions;
 pub(crate) use authorizer::Authorizer;
-pub use token_store::{NoTokens, TokenFile, TokenStore};
+pub(crate) use token_store::NoTokens;
+pub use token_store::{TokenFile, TokenStore};

@@ -44,10 +44,9 @@ pub trait TokenStore: Send {
     }
 }
 
-/// Keeps nothing: the next start asks again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "it has no state")]
-pub struct NoTokens;
+/// Keeps nothing.
+#[derive(Debug)]
+pub(crate) struct NoTokens;
 
 impl TokenStore for NoTokens {
     fn load(&mut self) -> io::Result<Option<String>> {

@@ -14,9 +14,7 @@ mod unix;
 
 #[cfg(feature = "client")]
 pub use client::*;
-pub use net::{HttpListener, HttpStream, NetSocket, SecureStream, no_address};
+pub use net::{HttpListener, HttpStream, NetSocket, no_address};
 pub use server_options::{HttpServerOptions, SpareDescriptors};
 pub use serving::{HttpEndpoint, HttpServing, HttpSetup};
 pub use tls::TlsConnector;
-#[cfg(feature = "tls")]
-pub use tls::TlsStream;

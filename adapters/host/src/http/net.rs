@@ -196,84 +196,64 @@ pub enum HttpStream<S> {
     /// Without TLS.
     Plain(S),
     /// With TLS.
-    Secure(Box<dyn SecureStream<S> + Send>),
+    #[cfg(feature = "tls")]
+    Secure(Box<super::tls::TlsStream<S>>),
 }
 
-/// A connection with TLS.
-pub trait SecureStream<S>: Read + Write {
-    /// Returns the socket.
-    fn socket(&self) -> &S;
-
-    /// Returns whether the handshake is done.
-    fn is_up(&self) -> bool;
-
-    /// Returns whether bytes wait until the socket takes them.
-    fn wants_write(&self) -> bool;
-
-    /// Continues the handshake. Returns `true` when it is done; otherwise wait until the socket is readable, or writable if
-    /// [`wants_write`](SecureStream::wants_write).
-    ///
-    /// # Errors
-    /// If the socket fails, or the peer hangs up or has no trusted certificate.
-    fn handshake(&mut self) -> io::Result<bool>;
+/// Does something with a socket, or with the TLS over it.
+macro_rules! over {
+    ($self:expr, $socket:ident => $plain:expr, $tls:ident => $secure:expr) => {
+        match $self {
+            HttpStream::Plain($socket) => $plain,
+            #[cfg(feature = "tls")]
+            HttpStream::Secure($tls) => $secure,
+        }
+    };
 }
 
 impl<S> HttpStream<S> {
     /// Returns the socket.
     pub fn socket(&self) -> &S {
-        match self {
-            HttpStream::Plain(socket) => socket,
-            HttpStream::Secure(tls) => tls.socket(),
-        }
+        over!(self, socket => socket, tls => &tls.socket)
     }
 
     /// Returns whether the handshake of TLS is done.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self, HttpStream::Plain(_)) || matches!(self, HttpStream::Secure(tls) if tls.is_up())
+        over!(self, _socket => true, tls => tls.up)
     }
 
     /// Returns whether bytes of TLS wait until the socket takes them.
     #[must_use]
     pub fn wants_write(&self) -> bool {
-        matches!(self, HttpStream::Secure(tls) if tls.wants_write())
+        over!(self, _socket => false, tls => tls.session.wants_write())
     }
+}
 
+impl<S: Read + Write> HttpStream<S> {
     /// Continues the handshake of TLS. Returns `true` when it is done; otherwise wait until the socket is readable, or writable
     /// if [`wants_write`](HttpStream::wants_write).
     ///
     /// # Errors
     /// If the socket fails, or the peer hangs up or has no trusted certificate.
     pub fn handshake(&mut self) -> io::Result<bool> {
-        match self {
-            HttpStream::Plain(_) => Ok(true),
-            HttpStream::Secure(tls) => tls.handshake(),
-        }
+        over!(self, _socket => Ok(true), tls => tls.handshake())
     }
 }
 
 impl<S: Read + Write> Read for HttpStream<S> {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
-        match self {
-            HttpStream::Plain(socket) => socket.read(space),
-            HttpStream::Secure(tls) => tls.read(space),
-        }
+        over!(self, socket => socket.read(space), tls => tls.read(space))
     }
 }
 
 impl<S: Read + Write> Write for HttpStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            HttpStream::Plain(socket) => socket.write(bytes),
-            HttpStream::Secure(tls) => tls.write(bytes),
-        }
+        over!(self, socket => socket.write(bytes), tls => tls.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            HttpStream::Plain(socket) => socket.flush(),
-            HttpStream::Secure(tls) => tls.flush(),
-        }
+        over!(self, socket => socket.flush(), tls => tls.flush())
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use super::net::{HttpStream, SecureStream};
 use crate::ClientError;
 
 /// A configuration of TLS.
@@ -35,15 +34,8 @@ impl TlsConnector {
         Ok(TlsConnector { config, name })
     }
 
-    pub(crate) fn secure<S: Read + Write + Send + 'static>(&self, socket: S) -> io::Result<HttpStream<S>> {
-        self.wrap(socket).map(|tls| HttpStream::Secure(Box::new(tls)))
-    }
-
     /// Begins a connection over `socket`.
-    ///
-    /// # Errors
-    /// If the configuration does not allow the connection.
-    pub fn wrap<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
+    pub(crate) fn wrap<S>(&self, socket: S) -> io::Result<TlsStream<S>> {
         let session = ClientConnection::new(self.config.clone(), self.name.clone()).map_err(io::Error::other)?;
         Ok(TlsStream { session, socket, up: false })
     }
@@ -69,25 +61,14 @@ fn system() -> Result<ClientConfig, ClientError> {
 /// A TLS connection over a socket that does not block. Like the socket, it returns [`ErrorKind::WouldBlock`] when it
 /// has to wait.
 pub struct TlsStream<S> {
-    session: ClientConnection,
-    socket: S,
-    up: bool,
+    pub(super) session: ClientConnection,
+    pub(super) socket: S,
+    pub(super) up: bool,
 }
 
-impl<S: Read + Write> SecureStream<S> for TlsStream<S> {
-    fn socket(&self) -> &S {
-        &self.socket
-    }
-
-    fn is_up(&self) -> bool {
-        self.up
-    }
-
-    fn wants_write(&self) -> bool {
-        self.session.wants_write()
-    }
-
-    fn handshake(&mut self) -> io::Result<bool> {
+impl<S: Read + Write> TlsStream<S> {
+    /// Continues the handshake. Returns whether it is done.
+    pub(super) fn handshake(&mut self) -> io::Result<bool> {
         loop {
             self.flush()?;
             if !self.session.is_handshaking() {
@@ -102,9 +83,7 @@ impl<S: Read + Write> SecureStream<S> for TlsStream<S> {
             }
         }
     }
-}
 
-impl<S: Read + Write> TlsStream<S> {
     /// Reads encrypted bytes from the socket.
     fn take(&mut self) -> io::Result<usize> {
         loop {
@@ -165,6 +144,7 @@ mcp_sansio::debug_fields!(impl<S: fmt::Debug> for TlsStream<S> { socket });
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HttpStream;
 
     /// A socket whose calls are interrupted by a signal once, and whose peer hangs up.
     #[derive(Default)]
@@ -199,7 +179,7 @@ mod tests {
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
         let connector = TlsConnector::new("example.com", Some(Arc::new(config))).unwrap();
-        let mut stream = connector.wrap(Interrupted::default()).unwrap();
+        let mut stream = HttpStream::new(Interrupted::default(), Some(&connector)).unwrap();
         assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::ConnectionReset);
         assert!(stream.socket().reads == 2 && stream.socket().writes >= 2 && !stream.is_up());
     }
@@ -236,11 +216,17 @@ mod tests {
         }
     }
 
-    fn stream(socket: Scripted) -> TlsStream<Scripted> {
+    fn stream(socket: Scripted) -> HttpStream<Scripted> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-        TlsConnector::new("example.com", Some(Arc::new(config))).unwrap().wrap(socket).unwrap()
+        let connector = TlsConnector::new("example.com", Some(Arc::new(config))).unwrap();
+        HttpStream::new(socket, Some(&connector)).unwrap()
+    }
+
+    fn socket(stream: &mut HttpStream<Scripted>) -> &mut Scripted {
+        let HttpStream::Secure(tls) = stream else { panic!("it has no TLS") };
+        &mut tls.socket
     }
 
     #[test]
@@ -250,7 +236,7 @@ mod tests {
         assert_eq!(stream.socket().output[0], 22, "a handshake record");
         // Not TLS: the peer gets an alert.
         let sent = stream.socket().output.len();
-        stream.socket.input = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+        socket(&mut stream).input = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
         assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::InvalidData);
         assert_eq!(stream.socket().output[sent], 21, "an alert record");
         assert!(!stream.is_up());
@@ -262,7 +248,7 @@ mod tests {
         assert!(!stream.handshake().unwrap() && stream.wants_write());
         assert_eq!(stream.socket().output.len(), 10);
         // A write sends what waits, as far as there is room.
-        stream.socket.room = usize::MAX;
+        socket(&mut stream).room = usize::MAX;
         assert_eq!(stream.write(b"hello").unwrap(), 5);
         assert!(!stream.wants_write() && stream.socket().output.len() > 10);
         // Without room for more, it has to wait.

@@ -73,7 +73,7 @@ impl Spans {
     }
 
     /// Ends the span of a request, with the type of its error and the JSON-RPC code if there are such.
-    fn end(&self, key: impl Into<Key>, error: Option<&str>, code: Option<i32>) {
+    fn end(&self, key: Key, error: Option<&str>, code: Option<i32>) {
         let (Some((_, span)), Some(error)) = (self.0.remove(key), error) else { return };
         span.record("error.type", error);
         span.record("otel.status_code", "ERROR");
@@ -93,21 +93,21 @@ impl<S> Layer<S> for Spans {
     fn request(&self, _: &mut S, request: &mut LayerRequest<'_, '_>) -> Passes {
         let (method, name) = (request.method.to_string(), request.name.map(|name| name.to_string()));
         let span = Spans::begin("server", &method, name.as_deref(), Some(request.revision()), request.trace_context());
-        self.0.add(request.token(), request.now(), span);
+        self.0.add(Key::Server(request.token()), request.now(), span);
         Ok(None)
     }
 
     fn outcome(&self, _: &mut S, token: RequestToken, outcome: Outcome, _: Millis) {
         match outcome {
             Outcome::Later => {}
-            Outcome::ToolError => self.end(token, Some("tool_error"), None),
-            Outcome::Error(code) => self.end(token, Some(&code.to_string()), Some(code)),
-            _ => self.end(token, None, None),
+            Outcome::ToolError => self.end(Key::Server(token), Some("tool_error"), None),
+            Outcome::Error(code) => self.end(Key::Server(token), Some(&code.to_string()), Some(code)),
+            _ => self.end(Key::Server(token), None, None),
         }
     }
 
     fn notification(&self, _: &mut S, _: &NotificationContext<'_>, cancels: Option<RequestToken>, _: Millis) -> bool {
-        cancels.map(|token| self.0.remove(token));
+        cancels.map(|token| self.0.remove(Key::Server(token)));
         true
     }
 }
@@ -116,20 +116,22 @@ impl client::Layer for Spans {
     fn request(&self, request: &mut client::LayerRequest<'_>) -> bool {
         let name = name_of(request);
         let span = Spans::begin("client", request.method, name.as_deref(), request.revision, request.trace_context());
-        self.0.add(request.token, request.now, span);
+        self.0.add(Key::Client(request.token), request.now, span);
         true
     }
 
     fn outcome<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, _: Millis) {
         match outcome {
-            Ok(result) if is_tool_error(*result) => self.end(token, Some("tool_error"), None),
-            Ok(_) => self.end(token, None, None),
-            Err(RequestError::Error(error)) => self.end(token, Some(&error.code.to_string()), Some(error.code)),
-            Err(RequestError::Lost(why)) => self.end(token, Some(&format!("{why:?}")), None),
+            Ok(result) if is_tool_error(*result) => self.end(Key::Client(token), Some("tool_error"), None),
+            Ok(_) => self.end(Key::Client(token), None, None),
+            Err(RequestError::Error(error)) => {
+                self.end(Key::Client(token), Some(&error.code.to_string()), Some(error.code))
+            }
+            Err(RequestError::Lost(why)) => self.end(Key::Client(token), Some(&format!("{why:?}")), None),
         }
     }
 
     fn dropped(&self, token: PendingId, _: bool, _: Millis) {
-        self.end(token, None, None);
+        self.end(Key::Client(token), None, None);
     }
 }

@@ -37,43 +37,25 @@ impl AuthorizationDemand {
 /// Headers for all later requests: names and values.
 pub type AuthorizationHeaders = Vec<(String, String)>;
 
-/// Gets credentials for a server, for example with OAuth. Each `FnMut(Demand) -> impl Future<Output =
-/// Option<AuthorizationHeaders>>` implements it.
-pub trait Authorize: Send {
-    /// Returns credentials, or `None` to give up: the requests then end with
-    /// [`TransportError::Unauthorized`](mcp_sansio::client::TransportError::Unauthorized). Other challenged messages wait for the same
-    /// credentials. The times of the waiting requests stop meanwhile, so the future must end by itself.
-    fn authorize(
-        &mut self,
-        demand: AuthorizationDemand,
-    ) -> Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>;
-}
+/// Credentials that are under way.
+type Fetching = Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>;
 
-impl<F, R> Authorize for F
-where
-    F: FnMut(AuthorizationDemand) -> R + Send,
-    R: Future<Output = Option<AuthorizationHeaders>> + Send + 'static,
-{
-    fn authorize(
-        &mut self,
-        demand: AuthorizationDemand,
-    ) -> Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>> {
-        Box::pin(self(demand))
-    }
-}
-
-/// The application's [`Authorize`] and its current future.
+/// The function of the application, and its current future.
 #[derive(Default)]
 pub(super) struct Asking {
-    who: Option<Box<dyn Authorize>>,
-    pub(super) under_way: Option<Pin<Box<dyn Future<Output = Option<AuthorizationHeaders>> + Send>>>,
+    authorize: Option<Box<dyn FnMut(AuthorizationDemand) -> Fetching + Send>>,
+    pub(super) under_way: Option<Fetching>,
     /// The messages that wait for the credentials.
     slots: Vec<usize>,
 }
 
 impl Asking {
-    pub(super) fn of(who: Option<Box<dyn Authorize>>) -> Self {
-        Asking { who, ..Asking::default() }
+    /// Makes one that asks the application.
+    pub(super) fn of<R>(mut authorize: impl FnMut(AuthorizationDemand) -> R + Send + 'static) -> Self
+    where
+        R: Future<Output = Option<AuthorizationHeaders>> + Send + 'static,
+    {
+        Asking { authorize: Some(Box::new(move |demand| Box::pin(authorize(demand)))), ..Asking::default() }
     }
 
     /// Returns the credentials and the messages that have waited for them.
@@ -87,9 +69,9 @@ impl Asking {
 
 impl AuthorizationDriver for Asking {
     fn challenged(&mut self, challenge: &ChallengedRequest<'_>, _: &mut HeaderWriter<'_>) -> ChallengeAnswer {
-        let Some(who) = &mut self.who else { return ChallengeAnswer::GiveUp };
+        let Some(authorize) = &mut self.authorize else { return ChallengeAnswer::GiveUp };
         if self.under_way.is_none() {
-            self.under_way = Some(who.authorize(AuthorizationDemand::new(challenge)));
+            self.under_way = Some(authorize(AuthorizationDemand::new(challenge)));
         }
         self.slots.push(challenge.slot);
         ChallengeAnswer::Later

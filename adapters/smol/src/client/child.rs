@@ -18,12 +18,20 @@ use mcp_sansio_host::{ChildSession, ChildShutdown};
 use super::alarm::Alarm;
 use super::lines::{Got, LineLink};
 use super::pipe::OutputPipe;
-use super::stderr::{Log, OnLine};
-use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport, TransportState};
+use super::{ChildExit, ClientError, StopSignal, Trace, Transport, TransportState};
 use crate::interrupted::retry;
 
 /// The limit of chunks that are read from stderr in one turn.
 const CHUNKS: usize = 16;
+
+/// A function that gets each line of a server's stderr. The driver calls it; it must not block.
+pub type OnLine = Box<dyn FnMut(&[u8]) + Send>;
+
+/// The use of the text that a server writes to its stderr.
+pub type Stderr = mcp_sansio_host::Stderr<OnLine>;
+
+/// Takes the bytes of the pipe.
+pub(super) type Log = mcp_sansio_host::StderrLog<OnLine>;
 
 /// Options of a child process: how it is started and stopped.
 ///

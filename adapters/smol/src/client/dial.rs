@@ -7,15 +7,9 @@ use std::pin::Pin;
 
 use async_io::{Async, Timer};
 use futures_lite::FutureExt;
-use mcp_sansio_host::{HttpPlace, HttpSession, HttpStream, NetSocket, TlsConnector, connect_error};
+use mcp_sansio_host::{HttpPlace, HttpStream, NetSocket, TlsConnector, connect_error};
 
 use crate::socket::{AsyncSocket, Socket};
-
-/// The server's address and the way to connect.
-pub(super) struct DialTarget {
-    http: HttpPlace,
-    secure: Option<TlsConnector>,
-}
 
 /// A connection, and the address that it was made to.
 pub(super) struct Dialed {
@@ -28,47 +22,41 @@ pub(super) struct Dialed {
 
 pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
 
-impl DialTarget {
-    pub(super) fn of<A, T>(session: &HttpSession<'_, A, T>) -> Self {
-        DialTarget { http: session.place.clone(), secure: session.secure.clone() }
-    }
-
-    /// Connects.
-    pub(super) async fn dial(self) -> io::Result<Dialed> {
-        let HttpPlace::Tcp(mut origin) = self.http.clone() else {
-            let socket = self.secured(self.http.connect()?).await?;
-            return Ok(Dialed { socket, http: self.http, address: None });
+/// Connects to a server.
+pub(super) async fn dial(http: HttpPlace, secure: Option<TlsConnector>) -> io::Result<Dialed> {
+    let HttpPlace::Tcp(mut origin) = http.clone() else {
+        let socket = secured(http.connect()?, secure.as_ref()).await?;
+        return Ok(Dialed { socket, http, address: None });
+    };
+    let (origin, (addresses, each)) = blocking::unblock(move || {
+        let found = origin.addresses()?;
+        Ok::<_, io::Error>((origin, found))
+    })
+    .await?;
+    let mut failed = io::Error::other("the name has no address");
+    for address in addresses {
+        let late = async {
+            Timer::after(each).await;
+            Err(ErrorKind::TimedOut.into())
         };
-        let (origin, (addresses, each)) = blocking::unblock(move || {
-            let found = origin.addresses()?;
-            Ok::<_, io::Error>((origin, found))
-        })
-        .await?;
-        let mut failed = io::Error::other("the name has no address");
-        for address in addresses {
-            let late = async {
-                Timer::after(each).await;
-                Err(ErrorKind::TimedOut.into())
-            };
-            match Async::<TcpStream>::connect(address).or(late).await {
-                Ok(socket) => {
-                    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
-                    let _ = socket.get_ref().set_nodelay(true);
-                    let socket = self.secured(NetSocket::Tcp(socket.into_inner()?)).await?;
-                    return Ok(Dialed { socket, http: HttpPlace::Tcp(origin), address: Some(address) });
-                }
-                Err(error) => failed = connect_error(address, &error),
+        match Async::<TcpStream>::connect(address).or(late).await {
+            Ok(socket) => {
+                // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
+                let _ = socket.get_ref().set_nodelay(true);
+                let socket = secured(NetSocket::Tcp(socket.into_inner()?), secure.as_ref()).await?;
+                return Ok(Dialed { socket, http: HttpPlace::Tcp(origin), address: Some(address) });
             }
+            Err(error) => failed = connect_error(address, &error),
         }
-        Err(failed)
     }
+    Err(failed)
+}
 
-    /// Does the handshake of TLS, if there is one.
-    async fn secured(&self, socket: NetSocket) -> io::Result<Socket> {
-        let mut socket = Socket::Net(HttpStream::new(AsyncSocket::new(socket)?, self.secure.as_ref())?);
-        std::future::poll_fn(|cx| socket.poll_handshake(cx)).await?;
-        Ok(socket)
-    }
+/// Does the handshake of TLS, if there is one.
+async fn secured(socket: NetSocket, secure: Option<&TlsConnector>) -> io::Result<Socket> {
+    let mut socket = Socket::Net(HttpStream::new(AsyncSocket::new(socket)?, secure)?);
+    std::future::poll_fn(|cx| socket.poll_handshake(cx)).await?;
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -84,11 +72,8 @@ mod tests {
         // Without IPv6 there is no other address.
         let Ok(listener) = TcpListener::bind((last.ip(), 0)) else { return };
         let address = listener.local_addr().unwrap();
-        let target = DialTarget {
-            http: HttpPlace::Tcp(mcp_sansio_host::HttpOrigin::new("localhost", address.port(), each)),
-            secure: None,
-        };
-        let dialed = async_io::block_on(target.dial()).unwrap();
+        let place = HttpPlace::Tcp(mcp_sansio_host::HttpOrigin::new("localhost", address.port(), each));
+        let dialed = async_io::block_on(dial(place, None)).unwrap();
         let Some(NetSocket::Tcp(socket)) = dialed.socket.net() else { panic!("{:?}", dialed.socket) };
         let HttpPlace::Tcp(mut origin) = dialed.http else { panic!("a network") };
         origin.works(dialed.address.unwrap());

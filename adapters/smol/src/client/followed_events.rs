@@ -29,7 +29,7 @@ impl Client {
     ///         FollowedEvent::Occurred(event) => println!("{} {}", event.timestamp, event.data),
     ///         _ => println!("something may be missing"),
     ///     }
-    ///     std::fs::write("bell.cursor", bell.follower().cursor().unwrap_or_default())?; // for the next start
+    ///     std::fs::write("bell.cursor", bell.follower.cursor().unwrap_or_default())?; // for the next start
     /// }
     /// # Ok(())
     /// # }
@@ -50,19 +50,14 @@ impl Client {
 /// failed. Go on with another client of the same server from its cursor. Dropping it ends the subscription.
 #[must_use = "dropping it ends it"]
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FollowedEvents {
     client: Client,
-    follower: EventFollower,
+    /// Its state, with the cursor after the events that were taken.
+    pub follower: EventFollower,
     under_way: Option<PendingResponse>,
     alarm: Option<(Millis, Timer)>,
     is_over: bool,
-}
-
-impl FollowedEvents {
-    /// Returns its state, for the cursor after the events that were taken.
-    pub const fn follower(&self) -> &EventFollower {
-        &self.follower
-    }
 }
 
 impl Stream for FollowedEvents {

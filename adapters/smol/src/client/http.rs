@@ -12,8 +12,8 @@ use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpSession, TransportState};
 use mcp_sansio_http::client::{HttpTransport, SocketAction};
 
 use super::alarm::Alarm;
-use super::authorize::{Asking, Authorize};
-use super::dial::{DialTarget, Dialing};
+use super::authorize::{Asking, AuthorizationDemand, AuthorizationHeaders};
+use super::dial::{Dialing, dial};
 use super::lines::Got;
 use super::{ChildExit, ClientError, Trace, Transport};
 use crate::socket::{ByteStream, Socket};
@@ -139,8 +139,10 @@ impl Http {
         Http { session, sockets: Default::default(), stream, ending: false }
     }
 
-    /// Asks `authorize` for credentials when the server answers 401 or 403, see [`Authorize`]. The driver polls its
-    /// future: it must neither block nor use this client.
+    /// Asks `authorize` for credentials when the server answers 401 or 403. With `None` it gives up: the requests then end with
+    /// [`TransportError::Unauthorized`](mcp_sansio::client::TransportError::Unauthorized). Other challenged messages wait for the same
+    /// credentials. The times of the waiting requests stop meanwhile, so the future must end by itself. The driver polls it: it must
+    /// neither block nor use this client.
     ///
     /// ```
     /// use mcp_sansio::client::ClientInfo;
@@ -155,8 +157,11 @@ impl Http {
     /// # Ok::<(), mcp_sansio_smol::client::ClientError>(())
     /// ```
     #[must_use]
-    pub fn authorize(mut self, authorize: impl Authorize + 'static) -> Self {
-        self.session.hooks = Asking::of(Some(Box::new(authorize)));
+    pub fn authorize<R>(mut self, authorize: impl FnMut(AuthorizationDemand) -> R + Send + 'static) -> Self
+    where
+        R: Future<Output = Option<AuthorizationHeaders>> + Send + 'static,
+    {
+        self.session.hooks = Asking::of(authorize);
         self
     }
 
@@ -216,7 +221,10 @@ impl Http {
                         self.sockets[slot] = Carrier::Up(Link::new(Socket::Stream(stream)));
                         self.session.web.remote().connected(slot);
                     }
-                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(DialTarget::of(&self.session).dial())),
+                    None => {
+                        self.sockets[slot] =
+                            Carrier::Dialing(Box::pin(dial(self.session.place.clone(), self.session.secure.clone())))
+                    }
                 },
             }
         }

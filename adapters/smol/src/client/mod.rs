@@ -109,11 +109,10 @@ mod outcome;
 mod pipe;
 mod shared;
 mod state;
-mod stderr;
 mod tasks;
 mod wakes;
 
-pub use child::{Child, ChildOptions};
+pub use child::{Child, ChildOptions, OnLine, Stderr};
 pub use driver::Driver;
 pub use events::{EventSender, Events, OwnedEvent, OwnedServerRequest, events};
 pub use followed_events::FollowedEvents;
@@ -127,10 +126,9 @@ pub use mcp_sansio_host::{
 pub use outcome::{Pages, PendingResponse};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::{OnLine, Stderr};
 #[cfg(feature = "http")]
 pub use {
-    authorize::{AuthorizationDemand, AuthorizationHeaders, Authorize},
+    authorize::{AuthorizationDemand, AuthorizationHeaders},
     http::Http,
     mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions},
     mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params},
@@ -138,7 +136,7 @@ pub use {
 #[cfg(all(feature = "tls", unix))]
 pub use {
     mcp_sansio_auth as auth,
-    mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore},
+    mcp_sansio_host::{AuthorizationOptions, TokenFile, TokenStore},
 };
 
 use std::future::poll_fn;

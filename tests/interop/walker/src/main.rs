@@ -185,7 +185,7 @@ pub(crate) fn list_all<T: Transport<'static>>(
 
 /// Prints the outcome of a step, with all events in between.
 fn told<T: Transport<'static>>(client: &mut Guide<T>, mut came: Value) {
-    came["events"] = Value::Array(std::mem::take(&mut client.handler().events));
+    came["events"] = Value::Array(std::mem::take(&mut client.handler.events));
     tell(came);
 }
 

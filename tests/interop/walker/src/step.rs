@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// Does one step. Returns its outcome.
 pub(crate) fn take<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Value {
     let came = json!({"step": text(step, "do"), "name": step["name"]});
-    client.handler().mood = match text(step, "mood") {
+    client.handler.mood = match text(step, "mood") {
         "decline" => Mood::Decline,
         "cancel" => Mood::Cancel,
         _ => Mood::Accept,
@@ -161,16 +161,16 @@ fn cancelled<T: Transport<'static>>(
     mut came: Value,
 ) -> Result<Value, ClientError> {
     let end = Instant::now() + Duration::from_millis(after);
-    while client.handler().count("progress") == 0 && Instant::now() < end {
+    while client.handler.count("progress") == 0 && Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
     }
     client.cancel(token, Some("changed my mind"))?;
-    let before = client.handler().events.len();
+    let before = client.handler.events.len();
     let end = Instant::now() + QUIET;
     while Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
     }
-    came["late"] = json!(client.handler().events[before..]);
+    came["late"] = json!(client.handler.events[before..]);
     came["cancelled"] = json!(true);
     Ok(came)
 }
@@ -190,7 +190,7 @@ fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<
     }
     let token = client.listen(&filter)?;
     wait_for(client, "listening", 1, patience(step))?;
-    if client.handler().count("done") > 0 {
+    if client.handler.count("done") > 0 {
         return Ok(()); // The server has refused it.
     }
     take_inner(client, step);
@@ -204,7 +204,7 @@ fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<
 fn take_inner<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) {
     for inner in step["then"].as_array().into_iter().flatten() {
         let came = take(client, inner);
-        client.handler().events.push(json!({"event": "then", "came": came}));
+        client.handler.events.push(json!({"event": "then", "came": came}));
     }
 }
 
@@ -220,7 +220,7 @@ fn wait_for<T: Transport<'static>>(
     at_most: Duration,
 ) -> Result<(), ClientError> {
     let end = Instant::now() + at_most;
-    while client.handler().count(event) < times && client.handler().count("done") == 0 && Instant::now() < end {
+    while client.handler.count(event) < times && client.handler.count("done") == 0 && Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use crate::HttpStream;
 use crate::http::tls::TlsConnector;
 
-impl<S: Read + Write + Send + 'static> HttpStream<S> {
+impl<S: Read + Write> HttpStream<S> {
     /// Begins a connection over `socket`, with TLS if there is a connector.
     ///
     /// # Errors
@@ -15,5 +15,12 @@ impl<S: Read + Write + Send + 'static> HttpStream<S> {
             Some(connector) => connector.secure(socket),
             None => Ok(HttpStream::Plain(socket)),
         }
+    }
+}
+
+#[cfg(feature = "tls")]
+impl TlsConnector {
+    fn secure<S>(&self, socket: S) -> io::Result<HttpStream<S>> {
+        self.wrap(socket).map(|tls| HttpStream::Secure(Box::new(tls)))
     }
 }
