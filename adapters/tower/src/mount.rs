@@ -43,7 +43,7 @@ impl<S: Send> Mcp<S> {
     }
 
     /// Returns a clone for a router that takes the beginning of the path away, as `nest_service` of axum does. The paths of
-    /// the [options](MountOptions::config) are always whole, as clients know them: `EndpointConfig::DEFAULT.path("/api/mcp")`
+    /// the [options](MountOptions::options) are always whole, as clients know them: `EndpointConfig::DEFAULT.path("/api/mcp")`
     /// for `nest_service("/api", mcp.nested("/api"))`. Older clients get the path to which they post from the server, so set
     /// [`old_path`](mcp_sansio_http::endpoint::EndpointConfig::old_path) and
     /// [`post_path`](mcp_sansio_http::endpoint::EndpointConfig::post_path) too.
