@@ -143,7 +143,7 @@ fn exchange(request: &FetchRequest<'_>, limits: FetchLimits, connections: &[Sent
     fetch.expire(TIME);
     assert!(fetch.is_over() && !fetch.connects() && fetch.pending().is_empty());
     let result = fetch.response().expect("it is over");
-    Outcome { targets, result: result.map(|response| (response.status(), response.body().to_vec())) }
+    Outcome { targets, result: result.map(|response| (response.status, response.body.to_vec())) }
 }
 
 /// Returns what must come of undamaged responses; `None` if one that counts is damaged.

@@ -196,7 +196,7 @@ fn events(stream: &[u8], size: usize, step: usize) -> Events {
         }
         assert!(part.is_empty(), "something was not read");
     }
-    (seen, decoder.last_id().to_owned(), decoder.retry())
+    (seen, decoder.last_id().to_owned(), decoder.retry)
 }
 
 /// Returns the id, the name and the data of an event that a server has written; panics on a field that servers do not write.

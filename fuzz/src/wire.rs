@@ -323,7 +323,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
         connection.sent(n);
         if matches!(step, ConnectionStep::Read | ConnectionStep::Shut) {
             if input.is_empty() {
-                connection.end_of_input();
+                connection.ended = true;
                 continue;
             }
             let space = connection.space();

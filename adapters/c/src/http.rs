@@ -193,8 +193,8 @@ impl Http {
                 host.endpoint.expire(host.app, now);
             }
             for place in places {
-                let is_due = place.http.next_deadline().is_some_and(|deadline| deadline <= now);
-                place.is_over |= is_due && place.http.connection().expire(now) == ExpireStatus::Close;
+                let is_due = place.http.connection.next_deadline().is_some_and(|deadline| deadline <= now);
+                place.is_over |= is_due && place.http.connection.expire(now) == ExpireStatus::Close;
             }
         });
     }
@@ -203,13 +203,14 @@ impl Http {
     pub(crate) fn drain(&mut self, service: &Service<'static, State>, state: &mut State) {
         self.with(service, state, |places, host| {
             host.endpoint.drain(host.app);
-            places.iter_mut().for_each(|place| place.http.connection().close());
+            places.iter_mut().for_each(|place| place.http.connection.close());
         });
     }
 
     /// Returns whether nothing is left to send after [`drain`](Http::drain).
     pub(crate) fn is_done(&self) -> bool {
-        let is_idle = |place: &Place| place.is_over || !place.http.has_pending() && place.http.stream().is_none();
+        let is_idle =
+            |place: &Place| place.is_over || !place.http.connection.has_pending() && place.http.stream().is_none();
         self.endpoint.is_draining() && self.places.iter().all(is_idle)
     }
 
@@ -218,13 +219,13 @@ impl Http {
         let endpoint = self.endpoint.next_deadline();
         let endpoint = endpoint.map(|at| if at <= self.now { self.now.saturating_add(OVERDUE) } else { at });
         let places = self.places.iter().filter(|place| !place.is_over);
-        places.filter_map(|place| place.http.next_deadline()).chain(endpoint).min()
+        places.filter_map(|place| place.http.connection.next_deadline()).chain(endpoint).min()
     }
 }
 
 /// Returns whether a request must wait: it would be refused now, but not when the stream of its session was read.
 fn must_wait(http: &mut HttpConnection<'_>, host: &ServeContext<'_, '_, '_, State, SliceStorage<'static>>) -> bool {
-    let connection = http.connection();
+    let connection = &mut http.connection;
     if connection.step(host.now) != ConnectionStep::Request {
         return false;
     }

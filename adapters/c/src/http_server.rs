@@ -89,7 +89,7 @@ unsafe extern "C" fn mcp_http_run(server: *mut McpServer, connection: usize) -> 
 unsafe extern "C" fn mcp_http_space(server: *mut McpServer, connection: usize, room: *mut usize) -> *mut u8 {
     // SAFETY: as above; `room` points to a number, or is null.
     unsafe {
-        let space: &mut [u8] = at(server, connection, |place| place.http.space());
+        let space: &mut [u8] = at(server, connection, |place| place.http.connection.space());
         put(room, space.len());
         space.as_mut_ptr()
     }
@@ -100,8 +100,8 @@ unsafe extern "C" fn mcp_http_filled(server: *mut McpServer, connection: usize, 
     // SAFETY: as above.
     unsafe {
         at(server, connection, |place| {
-            let n = n.min(place.http.space().len());
-            place.http.filled(n);
+            let n = n.min(place.http.connection.space().len());
+            place.http.connection.filled(n);
         });
     }
 }
@@ -111,7 +111,7 @@ unsafe extern "C" fn mcp_http_pending(server: *mut McpServer, connection: usize,
     // SAFETY: as above; `len` points to a number, or is null.
     unsafe {
         let pending: &[u8] =
-            at(server, connection, |place| if place.is_over { &[] as &[u8] } else { place.http.pending() });
+            at(server, connection, |place| if place.is_over { &[] as &[u8] } else { place.http.connection.pending() });
         put(len, pending.len());
         pending.as_ptr()
     }
@@ -122,8 +122,8 @@ unsafe extern "C" fn mcp_http_sent(server: *mut McpServer, connection: usize, n:
     // SAFETY: as above.
     unsafe {
         at(server, connection, |place| {
-            let n = n.min(place.http.pending().len());
-            place.http.sent(n);
+            let n = n.min(place.http.connection.pending().len());
+            place.http.connection.sent(n);
         });
     }
 }
@@ -131,7 +131,7 @@ unsafe extern "C" fn mcp_http_sent(server: *mut McpServer, connection: usize, n:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mcp_http_end(server: *mut McpServer, connection: usize) {
     // SAFETY: as above.
-    unsafe { at(server, connection, |place| place.http.end_of_input()) };
+    unsafe { at(server, connection, |place| place.http.connection.ended = true) };
 }
 
 #[unsafe(no_mangle)]

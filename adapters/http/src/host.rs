@@ -15,14 +15,17 @@ pub use connections::{Broken, HostLimits, HttpHost, HttpSocket, Interest};
 
 /// One connection of an HTTP server, for requests of at most `H` headers. The [crate] has an example.
 ///
-/// 1. Read into [`space`](HttpConnection::space), then call [`filled`](HttpConnection::filled).
-/// 2. Call [`serve`](HttpConnection::serve), and follow its [`WaitFor`].
-/// 3. Write [`pending`](HttpConnection::pending), then call [`sent`](HttpConnection::sent).
+/// 1. Read into [`space`](HttpConnection::space), then call [`filled`](Connection::filled) of its
+///    [`connection`](HttpConnection::connection).
+/// 2. Call [`serve`](HttpConnection::serve), and follow its [`WaitFor`]. Call it again by the time of
+///    [`next_deadline`](Connection::next_deadline).
+/// 3. Write [`pending`](Connection::pending), then call [`sent`](Connection::sent).
 ///
 /// When the connection is gone, call [`leave`](HttpConnection::leave).
 #[derive(Debug)]
 pub struct HttpConnection<'m, const H: usize = 32> {
-    connection: Connection<'m, H>,
+    /// The connection itself, which takes the bytes that were read, and has those to send.
+    pub connection: Connection<'m, H>,
     stream: Option<StreamId>,
     /// The endpoint allows the body of the current head.
     admission: Option<Admission>,
@@ -234,7 +237,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// Returns the place to read into. While an event stream is open, it takes at most [`ConnectionLimits::head`] bytes: it
     /// is empty after that, until the stream ends.
     pub fn space(&mut self) -> &mut [u8] {
-        let most = if self.stream.is_some() { self.connection.limits().head } else { usize::MAX };
+        let most = if self.stream.is_some() { self.connection.limits.head } else { usize::MAX };
         self.connection.space_within(most)
     }
 
@@ -242,7 +245,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// there. If the budget has no room, the place is empty, and the next [`serve`](HttpConnection::serve) answers 503 to
     /// the request. Call [`pay_back`](HttpConnection::pay_back) before you drop the connection.
     pub fn space_in(&mut self, budget: &mut Budget) -> &mut [u8] {
-        let head = self.connection.limits().head;
+        let head = self.connection.limits.head;
         let left = budget.input.limit.saturating_sub(budget.input.used);
         let most = if self.stream.is_some() { head } else { head.max(self.counted.saturating_add(left)) };
         // The second call finds the room that the first one has made.
@@ -300,47 +303,10 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         (self.counted, self.output) = (input, output);
     }
 
-    /// Reports that `n` bytes were read into [`space`](HttpConnection::space).
-    pub fn filled(&mut self, n: usize) {
-        self.connection.filled(n);
-    }
-
-    /// Reports that the peer sends no more bytes.
-    pub fn end_of_input(&mut self) {
-        self.connection.end_of_input();
-    }
-
-    /// Returns the bytes to send.
-    pub fn pending(&mut self) -> &[u8] {
-        self.connection.pending()
-    }
-
-    /// Reports that the first `n` pending bytes were sent.
-    pub fn sent(&mut self, n: usize) {
-        self.connection.sent(n);
-    }
-
-    /// Returns `true` if there are bytes to send.
-    #[must_use]
-    pub fn has_pending(&self) -> bool {
-        self.connection.has_pending()
-    }
-
-    /// Returns the time, in milliseconds, by which to call [`serve`](HttpConnection::serve) again.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Millis> {
-        self.connection.next_deadline()
-    }
-
     /// Returns the event stream that is open on the connection.
     #[must_use]
     pub const fn stream(&self) -> Option<StreamId> {
         self.stream
-    }
-
-    /// Returns the connection itself.
-    pub const fn connection(&mut self) -> &mut Connection<'m, H> {
-        &mut self.connection
     }
 
     /// Handles received requests, and writes messages of an open stream. `random` fills the session's id with
@@ -465,7 +431,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.
     fn pull<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> Option<WaitFor> {
         let Some(stream) = self.stream else { return Some(WaitFor::Write) };
-        if self.connection.input_ended() {
+        if self.connection.ended {
             self.leave(host);
             return Some(WaitFor::Close);
         }
@@ -473,7 +439,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             // Messages for a slow reader stay in the log, where they are counted.
             return Some(WaitFor::Write);
         }
-        let answer = self.connection.answer();
+        let answer = &mut self.connection.answer;
         if answer.is_deferred() {
             if answer.has_pending() {
                 return Some(WaitFor::Write);
@@ -568,15 +534,15 @@ mod tests {
         );
         for part in [head.as_bytes(), message] {
             connection.space()[..part.len()].copy_from_slice(part);
-            connection.filled(part.len());
+            connection.connection.filled(part.len());
         }
         let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
         assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Read);
-        assert!(connection.stream().is_some() && connection.has_pending());
+        assert!(connection.stream().is_some() && connection.connection.has_pending());
         assert_eq!(host.endpoint.load(), (0, 0, 1));
-        connection.end_of_input();
+        connection.connection.ended = true;
         assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Close);
-        assert!(connection.stream().is_none() && connection.has_pending());
+        assert!(connection.stream().is_none() && connection.connection.has_pending());
         assert_eq!(host.endpoint.load(), (0, 0, 0));
     }
 
@@ -592,9 +558,9 @@ mod tests {
         let take = |connection: &mut HttpConnection<'static>, budget: &mut Budget| {
             for _ in 0..100 {
                 let n = connection.space_in(budget).len();
-                connection.filled(n);
+                connection.connection.filled(n);
             }
-            connection.connection().input_size()
+            connection.connection.input_size()
         };
         assert_eq!(take(&mut one, &mut budget), 80_000);
         let size = take(&mut other, &mut budget);
@@ -622,12 +588,12 @@ mod tests {
             budget.input.recount(0, elsewhere);
             let mut connection: HttpConnection<'_> =
                 HttpConnection::new(Store::growing(size), Store::growing(1_000), ConnectionLimits::DEFAULT);
-            while connection.connection().input_size() < size {
+            while connection.connection.input_size() < size {
                 let n = connection.space_in(&mut budget).len();
-                connection.filled(n);
+                connection.connection.filled(n);
             }
-            connection.connection().refuse(Status::BAD_REQUEST);
-            let _ = connection.connection().step(0);
+            connection.connection.refuse(Status::BAD_REQUEST);
+            let _ = connection.connection.step(0);
             connection.trim(&mut budget);
             let kept = if is_kept { size } else { 0 };
             assert_eq!(budget.used(), elsewhere + kept, "{elsewhere} {size}");

@@ -33,11 +33,11 @@
 //!     message.len()
 //! );
 //! http.space()[..request.len()].copy_from_slice(request.as_bytes()); // what a socket gave
-//! http.filled(request.len());
+//! http.connection.filled(request.len());
 //! let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
 //! let wait = http.serve(&mut host, &mut |bytes| bytes.fill(7)); // here: random bytes for the session's id
 //! assert_eq!(wait, WaitFor::Read);
-//! assert!(http.pending().starts_with(b"HTTP/1.1 200 OK\r\n")); // to the socket, then `sent`
+//! assert!(http.connection.pending().starts_with(b"HTTP/1.1 200 OK\r\n")); // to the socket, then `sent`
 //! ```
 //!
 //! The feature `seal` adds `seal::HmacSeal`, which protects `requestState` while clients keep it, and seals session ids. The feature

@@ -26,10 +26,11 @@ use mcp_sansio::sink::copy;
 /// stream.consume();
 /// assert_eq!(stream.read(input), input.len());
 /// assert_eq!(stream.item(), None);
-/// assert_eq!((stream.last_id(), stream.retry()), ("7", Some(500)));
+/// assert_eq!((stream.last_id(), stream.retry), ("7", Some(500)));
 /// ```
 pub struct SseDecoder<'m, const ID: usize = 128> {
-    store: Store<'m>,
+    /// The store, for other use while no stream is read. Call [`restart`](SseDecoder::restart) before the next stream.
+    pub store: Store<'m>,
     /// The number of bytes of data, each line with its newline.
     len: usize,
     state: LineState,
@@ -40,7 +41,8 @@ pub struct SseDecoder<'m, const ID: usize = 128> {
     mark: usize,
     /// The value of a `retry` line, as far as it was read.
     retry_at: Option<u32>,
-    retry: Option<u32>,
+    /// The last `retry`: the time to wait before connecting again, in milliseconds.
+    pub retry: Option<u32>,
     name: FixedText<32>,
     /// The id of the event under way, or the last one.
     id: FixedText<ID>,
@@ -154,18 +156,6 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
     #[must_use]
     pub fn last_id(&self) -> &str {
         self.last_id.as_str()
-    }
-
-    /// Returns the last `retry`: the time to wait before connecting again, in milliseconds.
-    #[must_use]
-    pub const fn retry(&self) -> Option<u32> {
-        self.retry
-    }
-
-    /// Returns the store, for other use while no stream is read. Call [`restart`](SseDecoder::restart) before the
-    /// next stream.
-    pub const fn store(&mut self) -> &mut Store<'m> {
-        &mut self.store
     }
 
     /// Reads up to the end of an event or of `bytes`. Returns how many bytes it read; 0 while an item waits.
@@ -397,7 +387,7 @@ mod tests {
             }
             assert!(rest.is_empty());
         }
-        (all, decoder.last_id().to_string(), decoder.retry())
+        (all, decoder.last_id().to_string(), decoder.retry)
     }
 
     /// Reads the stream whole, byte by byte, and cut at every position: the result must be the same.
@@ -547,7 +537,7 @@ mod tests {
             } else {
                 decoder.reset()
             }
-            assert_eq!((decoder.last_id(), decoder.retry()), (id, retry));
+            assert_eq!((decoder.last_id(), decoder.retry), (id, retry));
             assert_eq!(decoder.read(b"data: new\n\n"), 11);
             let Some(SseItem::Event(event)) = decoder.item() else { panic!("no event") };
             assert_eq!((event.name, event.id, &*event.data), ("", id, &b"new"[..]));

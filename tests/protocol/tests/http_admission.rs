@@ -44,7 +44,7 @@ impl Client {
     }
 
     fn memory(&mut self) -> usize {
-        self.http.connection().input_size()
+        self.http.connection.input_size()
     }
 }
 
@@ -78,10 +78,10 @@ impl Site {
             if !client.reads {
                 return;
             }
-            let pending = client.http.pending();
+            let pending = client.http.connection.pending();
             client.seen.push_str(std::str::from_utf8(pending).unwrap());
             let n = pending.len();
-            client.http.sent(n);
+            client.http.connection.sent(n);
             if client.wait != WaitFor::Write {
                 return;
             }
@@ -95,7 +95,7 @@ impl Site {
             let space = client.http.space_in(&mut self.budget);
             let n = space.len().min(cut).min(bytes.len() - taken);
             space[..n].copy_from_slice(&bytes[taken..taken + n]);
-            client.http.filled(n);
+            client.http.connection.filled(n);
             taken += n;
             self.serve(client);
             if n == 0 || client.wait == WaitFor::Close {

@@ -51,7 +51,7 @@ impl Site {
         let Site { endpoint, service, world, body, decided, asked, messages } = self;
         let space = http.space();
         space[..bytes.len()].copy_from_slice(bytes.as_bytes());
-        http.filled(bytes.len());
+        http.connection.filled(bytes.len());
         let authorize = |head: &RequestHead<'_>| {
             asked.set(asked.get() + 1);
             if !decided.get() {
@@ -83,8 +83,8 @@ impl Site {
         // Another id for each session.
         let fill = u8::try_from(asked.get()).unwrap();
         let wait = http.serve(&mut host, &mut |bytes| bytes.fill(fill));
-        let seen = String::from_utf8(http.pending().to_vec()).unwrap();
-        http.sent(seen.len());
+        let seen = String::from_utf8(http.connection.pending().to_vec()).unwrap();
+        http.connection.sent(seen.len());
         (wait, seen)
     }
 }

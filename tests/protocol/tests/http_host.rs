@@ -72,10 +72,10 @@ impl Site {
             let mut host =
                 ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
             client.wait = client.http.serve(&mut host, &mut |bytes| bytes.fill(9));
-            let n = client.http.pending().len().min(gulp);
-            client.seen.extend_from_slice(&client.http.pending()[..n]);
-            client.http.sent(n);
-            if n == 0 || (client.wait == WaitFor::Read && !client.http.has_pending()) {
+            let n = client.http.connection.pending().len().min(gulp);
+            client.seen.extend_from_slice(&client.http.connection.pending()[..n]);
+            client.http.connection.sent(n);
+            if n == 0 || (client.wait == WaitFor::Read && !client.http.connection.has_pending()) {
                 return;
             }
         }
@@ -90,7 +90,7 @@ impl Site {
                 return; // it takes no more for now
             }
             space[..n].copy_from_slice(&bytes[..n]);
-            client.http.filled(n);
+            client.http.connection.filled(n);
             bytes = &bytes[n..];
             self.serve(client, usize::MAX);
         }
@@ -193,7 +193,7 @@ fn an_abort_frees_everything() {
         let mut client = Client::new(4096, 8192);
         site.feed(&mut client, request.as_bytes(), 50);
         assert_eq!((site.endpoint.load().0, client.wait), (1, WaitFor::Read));
-        client.http.end_of_input();
+        client.http.connection.ended = true;
         site.serve(&mut client, usize::MAX);
         assert_eq!(client.wait, WaitFor::Close);
         site.leave(&mut client);
@@ -217,12 +217,12 @@ fn a_client_that_never_reads() {
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
     );
     idle.http.space()[..get.len()].copy_from_slice(get.as_bytes());
-    idle.http.filled(get.len());
+    idle.http.connection.filled(get.len());
     for _ in 0..10_000 {
         site.endpoint.publish(mcp_sansio::server::ServerChange::Tools);
         site.now += 20_000;
         site.serve(&mut idle, 0);
-        assert!(idle.http.pending().len() <= 2048);
+        assert!(idle.http.connection.pending().len() <= 2048);
     }
     let mut other = Client::new(4096, 8192);
     site.feed(&mut other, post(Some(&session), &call("2025-11-25", 1, "count", json!({}))).as_bytes(), 999);
@@ -243,7 +243,7 @@ fn events_through_a_small_buffer() {
         let mut client = Client::new(2048, output);
         let request = post(Some(&session), &call("2025-11-25", 1, "gossip", json!({})));
         client.http.space()[..request.len()].copy_from_slice(request.as_bytes());
-        client.http.filled(request.len());
+        client.http.connection.filled(request.len());
         site.serve(&mut client, gulp);
         let text = client.body();
         assert!(text.matches("notifications/message").count() == 7 && text.contains("\"done\""), "{text}");
@@ -304,7 +304,7 @@ fn the_next_connection_in_the_same_storage() {
         site.leave(&mut client);
         client.http.reset();
         client.seen.clear();
-        assert!(client.http.space().len() == 4096 && !client.http.has_pending());
+        assert!(client.http.space().len() == 4096 && !client.http.connection.has_pending());
         site.feed(&mut client, count.as_bytes(), usize::MAX);
         let text = client.text();
         assert!(
@@ -322,7 +322,7 @@ fn a_stream_is_left_at_the_end_of_its_connection() {
     let mut client = Client::new(4096, 8192);
     site.feed(&mut client, modern("later").as_bytes(), usize::MAX);
     assert_eq!(site.endpoint.load().0, 1);
-    client.http.end_of_input();
+    client.http.connection.ended = true;
     site.serve(&mut client, usize::MAX);
     assert_eq!((client.wait, site.endpoint.load()), (WaitFor::Close, (0, 0, 0)));
 }
@@ -330,11 +330,11 @@ fn a_stream_is_left_at_the_end_of_its_connection() {
 /// Gives all bytes to a connection and serves it once. Returns the number of answers that wait.
 fn serve_once(site: &mut Site, client: &mut Client, bytes: &[u8]) -> (WaitFor, usize) {
     client.http.space()[..bytes.len()].copy_from_slice(bytes);
-    client.http.filled(bytes.len());
+    client.http.connection.filled(bytes.len());
     let mut app = App::new(&site.service, &mut site.world);
     let mut host = ServeContext { endpoint: &mut site.endpoint, app: &mut app, body: &mut site.body, now: site.now };
     let wait = client.http.serve(&mut host, &mut |bytes| bytes.fill(9));
-    let answers = client.http.pending().windows(9).filter(|start| *start == b"HTTP/1.1 ").count();
+    let answers = client.http.connection.pending().windows(9).filter(|start| *start == b"HTTP/1.1 ").count();
     (wait, answers)
 }
 
@@ -349,7 +349,7 @@ fn requests_sent_ahead_are_answered_in_turns() {
         let ahead = request.repeat(40);
         for (bytes, expected) in [(ahead.as_bytes(), (WaitFor::Write, 16)), (&b""[..], (WaitFor::Write, 16))] {
             assert_eq!(serve_once(&mut site, &mut client, bytes), expected);
-            client.http.sent(1 << 16);
+            client.http.connection.sent(1 << 16);
         }
         assert_eq!(serve_once(&mut site, &mut client, b""), (WaitFor::Read, 8));
     }
@@ -366,7 +366,7 @@ fn a_further_request_waits_while_much_is_unread() {
         let both = post(Some(&session), &large) + &post(Some(&session), &call("2025-11-25", 2, "count", json!({})));
         let mut client = Client::new(1 << 16, 1 << 16);
         let (wait, answers) = serve_once(&mut site, &mut client, both.as_bytes());
-        (wait, answers, client.http.pending().len())
+        (wait, answers, client.http.connection.pending().len())
     };
     let (_, _, len) = answered(AHEAD);
     let around = len - AHEAD;
@@ -393,7 +393,7 @@ fn events_stay_in_the_log_while_much_is_unread() {
             let progress = Progress::new(done).message(&text);
             assert_eq!(site.endpoint.progress(token, progress), NotifyStatus::Sent);
             let (wait, _) = serve_once(&mut site, &mut client, b"");
-            seen.push((wait, client.http.pending().len()));
+            seen.push((wait, client.http.connection.pending().len()));
         }
         [seen[0], seen[1]]
     };

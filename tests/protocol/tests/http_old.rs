@@ -188,12 +188,12 @@ fn a_request_waits_in_its_connection() {
             );
             for part in [&head, message] {
                 connection.space()[..part.len()].copy_from_slice(part.as_bytes());
-                connection.filled(part.len());
+                connection.connection.filled(part.len());
             }
         };
         let status = |connection: &mut HttpConnection<'_>| {
-            let text = String::from_utf8(connection.pending().to_vec()).unwrap();
-            connection.sent(text.len());
+            let text = String::from_utf8(connection.connection.pending().to_vec()).unwrap();
+            connection.connection.sent(text.len());
             text[9..12].to_owned()
         };
         give(&mut connection, "/mcp", &initialize("2025-11-25", json!({})));
@@ -208,7 +208,7 @@ fn a_request_waits_in_its_connection() {
         for _ in 0..3 {
             assert_eq!(serve(&mut web, &mut connection), WaitFor::Stream);
         }
-        assert!(!connection.has_pending() && web.world.effects == 0);
+        assert!(!connection.connection.has_pending() && web.world.effects == 0);
         assert_eq!(web.pull(stream).json()[0]["id"], 1);
         assert_eq!(serve(&mut web, &mut connection), WaitFor::Read);
         assert_eq!((status(&mut connection).as_str(), web.world.effects), ("202", 1));

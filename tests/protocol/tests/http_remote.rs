@@ -108,18 +108,18 @@ impl Net {
         let space = link.space();
         let n = up.len().min(space.len()).min(self.cut);
         space[..n].copy_from_slice(&up[..n]);
-        link.filled(n);
+        link.connection.filled(n);
         self.remote.sent(at, n);
         let wait = self.host(at, false);
         let Some(link) = &mut self.links[at] else { return false };
         let space = self.remote.space(at);
-        let down = link.pending();
+        let down = link.connection.pending();
         let m = down.len().min(space.len()).min(self.cut);
         space[..m].copy_from_slice(&down[..m]);
-        link.sent(m);
+        link.connection.sent(m);
         self.remote.filled(at, m);
         if matches!(wait, WaitFor::Close | WaitFor::Shut)
-            && !self.links[at].as_ref().is_some_and(HttpConnection::has_pending)
+            && !self.links[at].as_ref().is_some_and(|link| link.connection.has_pending())
         {
             let _ = self.host(at, true);
             self.remote.closed(at);

@@ -196,15 +196,15 @@ machine!(ExchangeState, TRANSITIONS:
 /// Storage for one connection and its exchange.
 pub struct ExchangeSlot<'m> {
     /// The number of this slot.
-    at: usize,
+    pub(crate) at: usize,
     state: ExchangeState,
     wire: Wire,
     /// The driver must close a connection before it opens the next one.
     close: bool,
-    deadline: Option<Millis>,
+    pub(crate) deadline: Option<Millis>,
     /// The deadline was set since the driver last gave the time.
     fresh: bool,
-    task: Task,
+    pub(crate) task: Task,
     pub(crate) outgoing: Outgoing<'m>,
     input: Input<'m>,
     /// Keeps events, a body, or a text of the head.
@@ -221,8 +221,8 @@ pub struct ExchangeSlot<'m> {
     heard: bool,
     /// The head waits for the caller's headers ([`sign`](ExchangeSlot::sign)).
     unsigned: bool,
-    /// The number of the credentials in the head.
-    credentials: u32,
+    /// The number of the credentials in the head, with which the message went out last.
+    pub(crate) credentials: u32,
     /// The caller decided about the challenge. The exchange continues when the driver gives the time, since the
     /// decision may have taken long.
     pub(crate) resumed: bool,
@@ -268,11 +268,6 @@ impl<'m> ExchangeSlot<'m> {
     pub fn growing(limit: usize) -> Self {
         let room = limit.saturating_add(1 << 16);
         Self::new(Store::growing(1 << 16), Store::growing(limit), Store::growing(room))
-    }
-
-    /// Sets the number of this slot.
-    pub(crate) const fn number(&mut self, at: usize) {
-        self.at = at;
     }
 
     /// Enters another state.
@@ -374,11 +369,6 @@ impl<'m> ExchangeSlot<'m> {
     pub(crate) fn operation(&self) -> [&str; 2] {
         let Repeated { method, name, .. } = self.outgoing.repeated();
         [method, name.and_then(|name| name.plain()).unwrap_or_default()]
-    }
-
-    /// Returns the number of the credentials with which the message went out last.
-    pub(crate) const fn credentials(&self) -> u32 {
-        self.credentials
     }
 
     // Calls of the driver.
@@ -653,7 +643,7 @@ impl<'m> ExchangeSlot<'m> {
                 self.on_item(origin);
             }
             ExchangeState::Body { part: part @ (Part::Json | Part::Error), .. } => {
-                let n = append(self.decoder.store(), &mut self.kept, bytes);
+                let n = append(&mut self.decoder.store, &mut self.kept, bytes);
                 // The part of an error's body that does not fit is not needed.
                 self.input.take(len);
                 if part == Part::Json && n < len {
@@ -841,7 +831,7 @@ impl<'m> ExchangeSlot<'m> {
     fn pause(&mut self, origin: &OriginState<'_>) -> Millis {
         // `Retry-After`, of a server that has no stream now.
         let after = Millis::from(self.retry_after.take().unwrap_or(0)).saturating_mul(1_000).min(RETRY_MOST);
-        let asked = self.decoder.retry().map(Millis::from);
+        let asked = self.decoder.retry.map(Millis::from);
         if let Some(asked) = asked.filter(|_| self.task.pauses == 0) {
             return asked.clamp(RETRY_LEAST, RETRY_MOST).max(after);
         }
@@ -1087,14 +1077,6 @@ impl<'m> ExchangeSlot<'m> {
         self.task.request.filter(|_| self.is_open())
     }
 
-    pub(crate) const fn task(&self) -> &Task {
-        &self.task
-    }
-
-    pub(crate) const fn deadline(&self) -> Option<Millis> {
-        self.deadline
-    }
-
     /// Returns the request of another exchange that the event answers.
     pub(crate) const fn answers_another(&self) -> Option<u64> {
         match self.state {
@@ -1140,7 +1122,7 @@ impl<'m> ExchangeSlot<'m> {
 
     /// Returns the kept body or text.
     fn kept(&mut self) -> &mut [u8] {
-        self.decoder.store().bytes_mut().get_mut(..self.kept).unwrap_or(&mut [])
+        self.decoder.store.bytes_mut().get_mut(..self.kept).unwrap_or(&mut [])
     }
 
     /// Keeps all challenges of a head as one list. Keeps none if they do not fit.
@@ -1148,7 +1130,7 @@ impl<'m> ExchangeSlot<'m> {
         self.kept = 0;
         for value in values(self.input.bytes(reply.head.clone()), "www-authenticate") {
             let comma: &[u8] = if self.kept == 0 { b"" } else { b", " };
-            let store = self.decoder.store();
+            let store = &mut self.decoder.store;
             let whole = append(store, &mut self.kept, comma) == comma.len();
             if !whole || append(store, &mut self.kept, value) < value.len() {
                 self.kept = 0;
@@ -1160,7 +1142,7 @@ impl<'m> ExchangeSlot<'m> {
     /// Keeps a part of the head for an event.
     fn keep_text(&mut self, range: core::ops::Range<usize>) {
         self.kept = 0;
-        append(self.decoder.store(), &mut self.kept, self.input.text(range).as_bytes());
+        append(&mut self.decoder.store, &mut self.kept, self.input.text(range).as_bytes());
     }
 }
 

@@ -94,24 +94,14 @@ mcp_sansio::error_enum! {
 /// The response to a [`Fetch`].
 #[derive(Clone, Copy)]
 pub struct FetchResponse<'f> {
-    status: u16,
+    /// The HTTP status: 200 to 599.
+    pub status: u16,
     head: &'f [u8],
-    body: &'f [u8],
+    /// The body. It is not decoded: one of an error with a `Content-Encoding` is not what the server meant.
+    pub body: &'f [u8],
 }
 
 impl<'f> FetchResponse<'f> {
-    /// Returns the HTTP status: 200 to 599.
-    #[must_use]
-    pub const fn status(&self) -> u16 {
-        self.status
-    }
-
-    /// Returns the body. It is not decoded: one of an error with a `Content-Encoding` is not what the server meant.
-    #[must_use]
-    pub const fn body(&self) -> &'f [u8] {
-        self.body
-    }
-
     /// Returns the values of all headers called `name`, those that are UTF-8.
     pub fn headers<'n>(&self, name: &'n str) -> impl Iterator<Item = &'f str> + use<'f, 'n> {
         values(self.head, name).filter_map(|value| core::str::from_utf8(value).ok())
@@ -156,7 +146,7 @@ enum FetchState {
 /// fetch.space()[..answer.len()].copy_from_slice(answer);
 /// fetch.filled(answer.len());
 /// let response = fetch.response().unwrap()?;
-/// assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+/// assert_eq!((response.status, response.body), (200, &b"ok"[..]));
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -164,7 +154,8 @@ pub struct Fetch<'m> {
     state: FetchState,
     limits: FetchLimits,
     posts: bool,
-    deadline: Millis,
+    /// The time, in milliseconds, at which the exchange ends without a response.
+    pub deadline: Millis,
     /// The URL, the target of the last redirect, and the headers.
     texts: Records<'m>,
     outgoing: Outgoing<'m>,
@@ -315,12 +306,6 @@ impl<'m> Fetch<'m> {
         if now >= self.deadline && !self.is_over() {
             self.state = FetchState::Failed(FailureReason::TimedOut);
         }
-    }
-
-    /// Returns the time, in milliseconds, at which the exchange ends without a response.
-    #[must_use]
-    pub const fn deadline(&self) -> Millis {
-        self.deadline
     }
 
     /// Returns `true` if there is a response or a failure. Close the connection.

@@ -175,7 +175,7 @@ const SESSIONS: u8 = 3;
 ///     }
 /// };
 ///
-/// web.client().connect();
+/// web.client.connect();
 /// while web.run(0, &mut handler, &mut ()) {} // writes the probe into a slot
 /// let Some(SocketAction::Connect(slot)) = web.remote().next_action() else { panic!() };
 /// web.remote().connected(slot);
@@ -195,7 +195,8 @@ const SESSIONS: u8 = 3;
 /// # Ok::<(), mcp_sansio_http::client::UrlError>(())
 /// ```
 pub struct HttpClient<'m> {
-    client: Client<'m>,
+    /// The client.
+    pub client: Client<'m>,
     out: ExchangeOut<'m>,
     /// The current message: the engine reads it while it writes to the slots.
     inbox: Store<'m>,
@@ -265,16 +266,6 @@ impl<'m> HttpClient<'m> {
     /// [`run`](HttpClient::run) asks for. Call it before the first message.
     pub const fn sign_heads(&mut self) {
         self.out.remote.origin.signs = true;
-    }
-
-    /// Returns the client.
-    pub fn client(&mut self) -> &mut Client<'m> {
-        &mut self.client
-    }
-
-    /// Returns the client for reading.
-    pub fn engine(&self) -> &Client<'m> {
-        &self.client
     }
 
     /// Returns the transport: slots and headers.
@@ -443,7 +434,7 @@ impl<'m> HttpClient<'m> {
         let remote = &self.out.remote;
         let Some(exchange) = remote.slots.get(slot) else { return };
         let (url, nonce, [method, name]) = (remote.url(), remote.origin.nonce(), exchange.operation());
-        let (tries, credentials) = (exchange.task().challenges.saturating_sub(1), exchange.credentials());
+        let (tries, credentials) = (exchange.task.challenges.saturating_sub(1), exchange.credentials);
         let scheme = if url.is_secure() { "https://" } else { "http://" };
         let slash = if url.is_bare() { "/" } else { "" };
         let space = if name.is_empty() { "" } else { " " };

@@ -165,7 +165,7 @@ impl<'m> HttpTransport<'m> {
     ) -> Result<Self, UrlError> {
         let origin = OriginState::new(url, config, texts.into(), tools.into())?;
         let mut slots = slots.into();
-        slots.iter_mut().enumerate().for_each(|(at, slot)| slot.number(at));
+        slots.iter_mut().enumerate().for_each(|(at, slot)| slot.at = at);
         Ok(HttpTransport { slots, origin, writing: None, held: false, given: None, next: 0 })
     }
 
@@ -349,7 +349,7 @@ impl<'m> HttpTransport<'m> {
     /// Returns the time, in milliseconds, by which to call [`expire`](HttpTransport::expire).
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        self.slots.iter().filter_map(ExchangeSlot::deadline).min()
+        self.slots.iter().filter_map(|slot| slot.deadline).min()
     }
 
     /// Moves the deadlines that were set since [`settled`](HttpTransport::settled), to count from `now`: the driver

@@ -13,7 +13,7 @@ impl HttpTransport<'_> {
         if slot.is_excluded(&self.origin) {
             return;
         }
-        let task = *slot.task();
+        let task = slot.task;
         if task.purpose == Purpose::Request {
             self.origin.modern = task.is_modern();
         }
@@ -40,7 +40,7 @@ impl HttpTransport<'_> {
         for (_, slot) in self.slots.iter_mut().enumerate().filter(|(other, _)| *other != at) {
             if slot.is(Purpose::EndSession) && !slot.is_over() {
                 slot.skip_end_of_session();
-            } else if slot.is_post() && (slot.task().sse || !slot.task().is_modern()) {
+            } else if slot.is_post() && (slot.task.sse || !slot.task.is_modern()) {
                 slot.fail_next(FailureReason::SessionLost);
             }
         }
@@ -87,7 +87,7 @@ impl HttpTransport<'_> {
         }
         if signals.session_lost {
             self.forget_streams();
-            for slot in self.slots.iter_mut().filter(|slot| slot.is_post() && slot.task().in_session()) {
+            for slot in self.slots.iter_mut().filter(|slot| slot.is_post() && slot.task.in_session()) {
                 slot.fail_next(FailureReason::SessionLost);
             }
             self.origin.end_session();
@@ -122,7 +122,7 @@ impl HttpTransport<'_> {
         for slot in self.slots.iter_mut() {
             if slot.is_held(&[Hold::Fallback]) {
                 slot.end_with_error();
-            } else if slot.is_post() && slot.task().sse {
+            } else if slot.is_post() && slot.task.sse {
                 slot.fail_next(if known { FailureReason::SessionLost } else { why });
                 told = true;
             }

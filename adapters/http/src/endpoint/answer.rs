@@ -140,7 +140,7 @@ impl<'m> Endpoint<'m> {
         act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut StreamOut<'_, 'm>) -> T,
     ) -> Option<T> {
         let &stream = self.streams.at(id.slot)?;
-        let (session, principal) = match stream.session() {
+        let (session, principal) = match stream.session {
             Some(slot) => (Some(self.sessions.get(slot)?), self.sessions.principal(slot)),
             None => (None, None),
         };
@@ -148,7 +148,7 @@ impl<'m> Endpoint<'m> {
         let mut out = self.streams.out(id.slot, self.requests.server.streaming(stream.exchange_id).is_some());
         let done = self.requests.server.with_peer(&mut peer, stream.scope, |server| act(server, principal, &mut out));
         drop(out);
-        if let Some(session) = stream.session().and_then(|slot| self.sessions.get_mut(slot)) {
+        if let Some(session) = stream.session.and_then(|slot| self.sessions.get_mut(slot)) {
             session.peer = peer;
         }
         if !self.requests.has_exchange(stream.exchange_id) {

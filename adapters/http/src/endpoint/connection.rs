@@ -23,11 +23,11 @@ impl Endpoint<'_> {
         match (stream.purpose, stream.resumable) {
             (Purpose::Old, _) => {
                 self.free_stream(id.slot);
-                if let Some(session) = stream.session() {
+                if let Some(session) = stream.session {
                     self.end_session(app, session);
                 }
             }
-            (_, true) if stream.session().is_some() && self.requests.server.streaming(stream.exchange_id).is_none() => {
+            (_, true) if stream.session.is_some() && self.requests.server.streaming(stream.exchange_id).is_none() => {
                 let waits = self.requests.has_exchange(stream.exchange_id);
                 self.streams.detach(&mut self.sessions, id.slot, waits, now);
                 // Without an event id the client cannot come back, and does not know the requests that were sent
@@ -40,13 +40,13 @@ impl Endpoint<'_> {
             (_, true) => {
                 // Its session is over, or a reply in windows has begun, which cannot be sent again.
                 self.free_stream(id.slot);
-                if stream.session().is_some() {
+                if stream.session.is_some() {
                     self.give_up_exchange(app, stream.exchange_id);
                 }
             }
             (_, false) => {
                 self.free_stream(id.slot);
-                if stream.session().is_none() {
+                if stream.session.is_none() {
                     app.service.end_scope(app.state, stream.scope, &mut self.requests.server);
                 }
             }

@@ -49,7 +49,7 @@ fn status_tag(head: MessageHead<'_>) -> u8 {
 pub(crate) struct StreamOut<'s, 'm> {
     log: &'s mut Log<'m>,
     streams: &'s mut [Stream],
-    slot: u16,
+    pub(crate) slot: u16,
     /// The stream is in the middle of a reply in windows.
     held: bool,
     /// The record that is being written.
@@ -79,7 +79,7 @@ impl<'s, 'm> StreamOut<'s, 'm> {
     /// reply in windows.
     pub(crate) fn new(log: &'s mut Log<'m>, streams: &'s mut [Stream], slot: u16, held: bool) -> Self {
         let stream = streams.get(usize::from(slot)).copied().unwrap_or(Stream::FREE);
-        let begun = Begun { at: stream.chain.end(), unsent: stream.chain.unsent(), event: stream.next_event };
+        let begun = Begun { at: stream.chain.end, unsent: stream.chain.unsent(), event: stream.next_event };
         let mut out = StreamOut { log, streams, slot, held, open: None, begun };
         if held {
             // The message in windows continues in a record of its own. Without room for one, this window is
@@ -87,10 +87,6 @@ impl<'s, 'm> StreamOut<'s, 'm> {
             let _ = out.open(GOES_ON);
         }
         out
-    }
-
-    pub(crate) const fn slot(&self) -> u16 {
-        self.slot
     }
 
     fn stream(&self) -> &Stream {
@@ -221,7 +217,7 @@ impl StreamOut<'_, '_> {
         self.open = None;
         let Begun { mut at, unsent: mut before, mut event } = self.begun;
         if before == 0 {
-            at = chain.read();
+            at = chain.read;
         }
         while event < end {
             let record = self.log.record(at);
@@ -265,7 +261,7 @@ impl<'m> Streams<'m> {
     /// Writes the only message of a stream to `body`, if it is an error whose status is not 200, and returns the status.
     pub(crate) fn write_refusal(&mut self, slot: u16, body: &mut dyn Sink) -> Option<u16> {
         let mut stream = self.at(slot).copied().filter(|stream| stream.next_event == 2)?;
-        let Record { size, tag } = self.log.record(stream.chain.read());
+        let Record { size, tag } = self.log.record(stream.chain.read);
         let status = match tag {
             BAD_REQUEST => 400,
             NOT_FOUND => 404,
@@ -278,7 +274,7 @@ impl<'m> Streams<'m> {
 /// Writes the messages of a stream, as [`Streams::write_events`].
 pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
     while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
-        let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);
+        let (Record { size, tag }, event) = (log.record(stream.chain.read), stream.cursor);
         if write_head(stream, slot, tag, event, out).is_err() || write_data(stream, size - HEAD, log, out).is_err() {
             return Written::Full;
         }
@@ -307,7 +303,7 @@ fn write_data(stream: &mut Stream, len: usize, log: &Log<'_>, out: &mut dyn Sink
         stream.offset += now.len();
         at = next;
     };
-    stream.chain.set_part(at);
+    stream.chain.part = at;
     written
 }
 

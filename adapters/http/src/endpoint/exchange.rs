@@ -289,7 +289,7 @@ impl Endpoint<'_> {
         ResponseStart {
             exchange_id,
             takes_stream: accept.stream(),
-            slot: exchange.stream.as_ref().map(StreamOut::slot),
+            slot: exchange.stream.as_ref().map(|out| out.slot),
             step,
             waits: false,
             mode: exchange.mode,

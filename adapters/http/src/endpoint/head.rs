@@ -39,8 +39,8 @@ impl RequestHeaders for &[(&str, &[u8])] {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Field<'h> {
     /// The value of the first line, without white space around it.
-    value: Option<&'h [u8]>,
-    differs: bool,
+    pub(crate) value: Option<&'h [u8]>,
+    pub(crate) differs: bool,
     /// The value is known to have visible ASCII, spaces and tabs only.
     visible: bool,
 }
@@ -62,15 +62,6 @@ impl<'h> Field<'h> {
 
     pub(crate) const fn is_there(&self) -> bool {
         self.value.is_some()
-    }
-
-    pub(crate) const fn differs(&self) -> bool {
-        self.differs
-    }
-
-    /// Returns the value of the first line, without white space around it.
-    pub(crate) const fn first(&self) -> Option<&'h [u8]> {
-        self.value
     }
 
     /// Returns the value of all lines, which is ASCII. Fails if the lines differ, or have other characters.
@@ -383,9 +374,9 @@ const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-I
 /// ([RFC 9110, section 15.5.16](https://www.rfc-editor.org/rfc/rfc9110#section-15.5.16)).
 pub(crate) fn unsupported(head: &RequestHead<'_>) -> Option<&'static str> {
     let coding = head.fields.get(Known::ContentEncoding);
-    if coding.differs() || coding.first().is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+    if coding.differs || coding.value.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
         return Some("Content-Encoding is not identity");
     }
-    let is_json = is_json(head.fields.get(Known::ContentType).first());
+    let is_json = is_json(head.fields.get(Known::ContentType).value);
     (!is_json).then_some("Content-Type is not application/json")
 }

@@ -175,7 +175,7 @@ impl Endpoint<'_> {
         if self.draining && !last.is_there() {
             return going_away(None, turn.body);
         }
-        let (stream, status, why) = match last.first().and_then(|last| core::str::from_utf8(last).ok()) {
+        let (stream, status, why) = match last.value.and_then(|last| core::str::from_utf8(last).ok()) {
             Some(last) => (self.come_back(slot, last), 400, "Last-Event-ID is unknown or too old"),
             None => (self.open_session_stream(slot), 503, "Overloaded: too many streams"),
         };
@@ -189,10 +189,10 @@ impl Endpoint<'_> {
     /// ([resumability](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
     fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
         let EventId { slot: place, stream: number, event } = EventId::read(last)?;
-        let is_own = |stream: &&Stream| stream.number == number && stream.session() == Some(slot) && stream.resumable;
+        let is_own = |stream: &&Stream| stream.number == number && stream.session == Some(slot) && stream.resumable;
         let stream = self.streams.at(place).filter(is_own)?;
         // Only events that were sent and not forgotten since.
-        if event >= stream.seen || event + 1 < stream.chain.first() {
+        if event >= stream.seen || event + 1 < stream.chain.first {
             return None;
         }
         let purpose = stream.purpose;
@@ -377,9 +377,9 @@ impl Endpoint<'_> {
     /// Returns the session in a request's header. A session of another principal counts as unknown.
     fn session_of<S>(&mut self, turn: &mut Turn<'_, '_, S>) -> Result<u16, NoSession> {
         let field = turn.head.fields.get(Known::Session);
-        let given = match field.first() {
+        let given = match field.value {
             None => return Err(NoSession::Missing),
-            Some(_) if field.differs() => return Err(NoSession::Differing),
+            Some(_) if field.differs => return Err(NoSession::Differing),
             Some(given) => given,
         };
         if let Some(found) = self.sealed_session(turn, given) {

@@ -9,6 +9,9 @@
 use mcp_sansio::memory::Store;
 use mcp_sansio::sink::copy;
 
+use super::list::{Links, List};
+use super::stream::Stream;
+
 /// Bytes of a block.
 const BLOCK: usize = 64;
 /// Bytes of a block for records. The other bytes are links to the next block and the one before.
@@ -16,7 +19,7 @@ const DATA: usize = BLOCK - LINKS;
 const LINKS: usize = 8;
 const NEXT: usize = 0;
 const BEFORE: usize = 4;
-/// In place of a number: no block, or no stream.
+/// In place of a number: no block.
 const NONE: u32 = u32::MAX;
 
 /// Bytes of a record before its data: its size and its tag.
@@ -39,27 +42,22 @@ impl Spot {
 pub(crate) struct Chain {
     start: Spot,
     /// The first record that was not sent.
-    read: Spot,
+    pub(crate) read: Spot,
     /// The first unsent byte of that record, if a part of it was sent.
-    part: Spot,
-    end: Spot,
+    pub(crate) part: Spot,
+    /// The place after the last record.
+    pub(crate) end: Spot,
     /// Bytes of all records.
     len: usize,
     /// Bytes of the records before `read`.
     sent: usize,
-    /// The number of the event at `start`.
-    first: u32,
-    /// The neighbours in the list of streams with sent records.
-    older: u32,
-    newer: u32,
-    listed: bool,
+    /// The number of the event at `start`, the oldest in the log.
+    pub(crate) first: u32,
+    /// Links of the intrusive list of streams with sent records.
+    kept: Links,
 }
 
-/// A slot with a chain: an event stream.
-pub(crate) trait HasChain {
-    fn chain(&self) -> &Chain;
-    fn chain_mut(&mut self) -> &mut Chain;
-}
+const KEPT: fn(&mut Stream) -> &mut Links = |stream| &mut stream.chain.kept;
 
 impl Chain {
     pub(crate) const EMPTY: Chain = Chain {
@@ -70,34 +68,12 @@ impl Chain {
         len: 0,
         sent: 0,
         first: 1,
-        older: NONE,
-        newer: NONE,
-        listed: false,
+        kept: Links::NONE,
     };
 
     /// Returns the number of unsent bytes.
     pub(crate) const fn unsent(&self) -> usize {
         self.len - self.sent
-    }
-
-    /// Returns the place after the last record.
-    pub(crate) const fn end(&self) -> Spot {
-        self.end
-    }
-
-    /// Returns the first record that was not sent.
-    pub(crate) const fn read(&self) -> Spot {
-        self.read
-    }
-
-    /// Returns the number of the oldest event in the log.
-    pub(crate) const fn first(&self) -> u32 {
-        self.first
-    }
-
-    /// Notes that the record at `read` was sent up to this place.
-    pub(crate) const fn set_part(&mut self, part: Spot) {
-        self.part = part;
     }
 
     const fn blocks(&self) -> usize {
@@ -147,9 +123,8 @@ pub(crate) struct Log<'m> {
     spare: usize,
     /// Bytes of sent records.
     sent: usize,
-    /// The ends of the list of streams with sent records, by the time of their first one.
-    oldest: u32,
-    newest: u32,
+    /// The streams with sent records, by the time of their first one.
+    kept: List,
     /// Number of bytes that one stream may have unsent, so that a slow reader does not take the log from others.
     pub(crate) share: usize,
     /// A share that each stream can have at the same time: it is never less because of others.
@@ -173,8 +148,7 @@ impl<'m> Log<'m> {
             free: NONE,
             spare: 0,
             sent: 0,
-            oldest: NONE,
-            newest: NONE,
+            kept: List::EMPTY,
             share,
             equal: 0,
             keep,
@@ -225,11 +199,11 @@ impl<'m> Log<'m> {
     }
 
     /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.
-    pub(crate) fn append(&mut self, streams: &mut [impl HasChain], slot: u16, mut bytes: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
         if !self.reserve(streams, slot, bytes.len()) {
             return false;
         }
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return false };
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return false };
         self.spare -= chain.spare();
         while !bytes.is_empty() {
             if chain.tail() == 0 && !self.lengthen(chain) {
@@ -246,13 +220,13 @@ impl<'m> Log<'m> {
     }
 
     /// Appends the head of a record and returns its place.
-    pub(crate) fn open(&mut self, streams: &mut [impl HasChain], slot: u16, tag: u8) -> Option<Spot> {
+    pub(crate) fn open(&mut self, streams: &mut [Stream], slot: u16, tag: u8) -> Option<Spot> {
         if !self.reserve(streams, slot, HEAD) {
             return None;
         }
-        let before = streams.get(usize::from(slot)).map(|stream| stream.chain().end)?;
+        let before = streams.get(usize::from(slot)).map(|stream| stream.chain.end)?;
         let appended = self.append(streams, slot, &[0, 0, 0, 0, tag]);
-        let chain = streams.get(usize::from(slot)).map(|stream| *stream.chain())?;
+        let chain = streams.get(usize::from(slot)).map(|stream| stream.chain)?;
         let place = if before == Spot::NOWHERE { chain.start } else { self.normal(before) };
         appended.then_some(place)
     }
@@ -310,24 +284,24 @@ impl<'m> Log<'m> {
 
     /// Notes that the current record was sent. Keeps it, or forgets it and all before it: a client cannot resume
     /// before a missing record.
-    pub(crate) fn set_sent(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32, keep: bool) {
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
+    pub(crate) fn set_sent(&mut self, streams: &mut [Stream], slot: u16, event: u32, keep: bool) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
         let size = self.record(chain.read).size.min(chain.unsent());
         self.spare -= chain.spare();
         (chain.read, chain.sent, self.sent) = (chain.part, chain.sent + size, self.sent + size);
         self.spare += chain.spare();
         if keep {
-            self.enlist(streams, slot.into());
+            self.enlist(streams, slot);
             while self.sent > self.keep && self.evict(streams) {}
             return;
         }
         let sent = chain.sent;
-        self.drop_front(streams, slot.into(), sent, event + 1);
+        self.drop_front(streams, slot, sent, event + 1);
     }
 
     /// Sends events from `event` on next, most of them again. They are not forgotten before.
-    pub(crate) fn seek(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32) {
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
+    pub(crate) fn seek(&mut self, streams: &mut [Stream], slot: u16, event: u32) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
         let (mut spot, mut before) = (chain.start, 0);
         for _ in chain.first..event {
             let size = self.record(spot).size;
@@ -339,8 +313,8 @@ impl<'m> Log<'m> {
         (chain.read, chain.sent) = (spot, before);
         self.spare += chain.spare();
         match before {
-            0 => self.strike(streams, slot.into()),
-            _ => self.enlist(streams, slot.into()),
+            0 => self.kept.remove(streams, slot, KEPT),
+            _ => self.enlist(streams, slot),
         }
         while self.sent > self.keep && self.evict(streams) {}
     }
@@ -369,9 +343,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets all records of a stream.
-    pub(crate) fn forget(&mut self, streams: &mut [impl HasChain], slot: u16) {
-        self.strike(streams, slot.into());
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
+    pub(crate) fn forget(&mut self, streams: &mut [Stream], slot: u16) {
+        self.kept.remove(streams, slot, KEPT);
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
         self.spare -= chain.spare();
         self.sent -= chain.sent;
         self.give_back(chain);
@@ -380,7 +354,7 @@ impl<'m> Log<'m> {
 
     /// Gives memory back to the allocator if little of it is used. Costs no more than the records forgotten since
     /// the last call.
-    pub(crate) fn release(&mut self, streams: &mut [impl HasChain]) {
+    pub(crate) fn release(&mut self, streams: &mut [Stream]) {
         let little = self.fresh as usize > LITTLE.max(streams.len()) && self.used < self.fresh as usize / 4;
         if !cfg!(feature = "alloc") || !little {
             return;
@@ -396,7 +370,7 @@ impl<'m> Log<'m> {
             }
             free = after;
         }
-        for chain in streams.iter_mut().map(HasChain::chain_mut) {
+        for chain in streams.iter_mut().map(|stream| &mut stream.chain) {
             let mut block = chain.start.block;
             while block != NONE {
                 if block >= end {
@@ -412,9 +386,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets sent records until `bytes` bytes can be appended.
-    fn reserve(&mut self, streams: &mut [impl HasChain], slot: u16, bytes: usize) -> bool {
+    fn reserve(&mut self, streams: &mut [Stream], slot: u16, bytes: usize) -> bool {
         loop {
-            let Some(chain) = streams.get(usize::from(slot)).map(HasChain::chain) else { return false };
+            let Some(chain) = streams.get(usize::from(slot)).map(|stream| &stream.chain) else { return false };
             if bytes.saturating_sub(chain.tail()).div_ceil(DATA) <= self.total - self.used {
                 return true;
             }
@@ -425,17 +399,17 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets one sent record of the stream that has had some for the longest time.
-    fn evict(&mut self, streams: &mut [impl HasChain]) -> bool {
-        let slot = self.oldest;
-        let Some(chain) = streams.get(slot as usize).map(HasChain::chain) else { return false };
+    fn evict(&mut self, streams: &mut [Stream]) -> bool {
+        let Some(slot) = self.kept.first() else { return false };
+        let Some(chain) = streams.get(usize::from(slot)).map(|stream| &stream.chain) else { return false };
         let (size, next) = (self.record(chain.start).size.clamp(1, chain.sent.max(1)), chain.first + 1);
         self.drop_front(streams, slot, size, next);
         true
     }
 
     /// Forgets `bytes` bytes of sent records; `first` is the number of the event after them.
-    fn drop_front(&mut self, streams: &mut [impl HasChain], slot: u32, bytes: usize, first: u32) {
-        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
+    fn drop_front(&mut self, streams: &mut [Stream], slot: u16, bytes: usize, first: u32) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
         let bytes = bytes.min(chain.sent);
         self.spare -= chain.spare();
         (chain.len, chain.sent, chain.first) = (chain.len - bytes, chain.sent - bytes, first);
@@ -457,39 +431,14 @@ impl<'m> Log<'m> {
         }
         self.spare += chain.spare();
         if chain.sent == 0 {
-            self.strike(streams, slot);
+            self.kept.remove(streams, slot, KEPT);
         }
     }
 
     /// Puts a stream at the end of the list of those with sent records, if it is not in the list.
-    fn enlist(&mut self, streams: &mut [impl HasChain], slot: u32) {
-        let newest = self.newest;
-        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
-        if chain.listed {
-            return;
-        }
-        (chain.listed, chain.older, chain.newer) = (true, newest, NONE);
-        match streams.get_mut(newest as usize).map(HasChain::chain_mut) {
-            Some(chain) => chain.newer = slot,
-            None => self.oldest = slot,
-        }
-        self.newest = slot;
-    }
-
-    /// Removes a stream from that list.
-    fn strike(&mut self, streams: &mut [impl HasChain], slot: u32) {
-        let Some(chain) = streams.get_mut(slot as usize).map(HasChain::chain_mut) else { return };
-        if !core::mem::replace(&mut chain.listed, false) {
-            return;
-        }
-        let (older, newer) = (chain.older, chain.newer);
-        match streams.get_mut(older as usize).map(HasChain::chain_mut) {
-            Some(chain) => chain.newer = newer,
-            None => self.oldest = newer,
-        }
-        match streams.get_mut(newer as usize).map(HasChain::chain_mut) {
-            Some(chain) => chain.older = older,
-            None => self.newest = older,
+    fn enlist(&mut self, streams: &mut [Stream], slot: u16) {
+        if streams.get(usize::from(slot)).is_some_and(|stream| !stream.chain.kept.are_listed()) {
+            self.kept.push(streams, slot, KEPT);
         }
     }
 
@@ -768,7 +717,7 @@ mod tests {
                 13 => log.forget(&mut streams, slot),
                 14 if streams[usize::from(slot)].resumable => {
                     let stream = &mut streams[usize::from(slot)];
-                    let event = stream.chain.first();
+                    let event = stream.chain.first;
                     (stream.cursor, stream.offset, stream.head) = (event, 0, 0);
                     log.seek(&mut streams, slot, event);
                 }
@@ -803,8 +752,8 @@ mod tests {
                 say(&mut log, &mut streams, slot).unwrap();
                 read(&mut log, &mut streams, slot);
             }
-            assert_eq!(streams[0].chain.first(), first, "{sent} events");
-            assert_eq!((streams[1].chain.first(), streams[1].chain.blocks()), (sent + 1, 0));
+            assert_eq!(streams[0].chain.first, first, "{sent} events");
+            assert_eq!((streams[1].chain.first, streams[1].chain.blocks()), (sent + 1, 0));
         }
         assert_eq!(log.sent, keep);
     }

@@ -271,6 +271,6 @@ impl<'m> Endpoint<'m> {
     /// Returns the numbers of requests in flight, sessions and streams, for limits and statistics.
     #[must_use]
     pub fn load(&self) -> (usize, usize, usize) {
-        (self.requests.server.in_flight(), self.sessions.live(), self.streams.live())
+        (self.requests.server.in_flight(), self.sessions.live, self.streams.live)
     }
 }

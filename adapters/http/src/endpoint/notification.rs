@@ -77,7 +77,7 @@ impl<'m> Endpoint<'m> {
         let mut sent = NotifyStatus::NotAsked;
         for slot in 0..self.streams.slots().len() as u16 {
             let of_session = |stream: &&Stream| {
-                matches!(stream.purpose, Purpose::Session | Purpose::Old) && stream.session().is_some()
+                matches!(stream.purpose, Purpose::Session | Purpose::Old) && stream.session.is_some()
             };
             if self.streams.at(slot).filter(of_session).is_none() {
                 continue;

@@ -53,7 +53,7 @@ impl Endpoint<'_> {
     /// Returns `true` if nothing decides yet whether the answer on a stream is a body.
     pub(crate) fn may_refuse(&self, id: StreamId) -> bool {
         let is_untouched = |stream: &Stream| stream.next_event == 1 && stream.purpose == Purpose::Post;
-        let is_modern = |stream: &Stream| stream.session().is_none();
+        let is_modern = |stream: &Stream| stream.session.is_none();
         self.config.defers() && self.streams.get(id).is_some_and(|stream| is_untouched(stream) && is_modern(stream))
     }
 
@@ -123,7 +123,7 @@ impl Endpoint<'_> {
         self.streams.pulled(id.slot, false);
         if self.is_over(&stream) {
             self.free_stream(id.slot);
-            if let Some(session) = stream.session().filter(|_| stream.purpose == Purpose::Old) {
+            if let Some(session) = stream.session.filter(|_| stream.purpose == Purpose::Old) {
                 // A session of HTTP with SSE ends with its stream.
                 self.end_session(app, session);
             }
@@ -142,8 +142,8 @@ impl Endpoint<'_> {
         match stream.purpose {
             Purpose::Post => !self.requests.has_exchange(stream.exchange_id),
             Purpose::Listen => !self.requests.server.has_subscriptions(stream.scope),
-            Purpose::Session => stream.has_ended(),
-            Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
+            Purpose::Session => stream.ended,
+            Purpose::Old => stream.ended && !self.owes_answers(stream),
         }
     }
 
@@ -154,7 +154,7 @@ impl Endpoint<'_> {
 
     /// Writes a comment if no event was written for a while.
     fn keep_alive(&mut self, id: StreamId, now: Millis, out: &mut dyn Sink) -> StreamStatus {
-        let written = self.streams.get(id).map_or(now, Stream::written);
+        let written = self.streams.get(id).map_or(now, |stream| stream.noted);
         if self.config.keep_alive > 0 && now.saturating_sub(written) >= self.config.keep_alive {
             if out.put(b":\n\n").is_err() {
                 return StreamStatus::More;
@@ -179,7 +179,7 @@ impl Endpoint<'_> {
     /// Writes the bytes before the first event.
     fn greet(&mut self, id: StreamId, out: &mut dyn Sink) -> Result<(), FullError> {
         let (retry, post_path) = (self.config.retry, self.config.post_path);
-        let session = self.streams.get(id).and_then(Stream::session);
+        let session = self.streams.get(id).and_then(|stream| stream.session);
         let session = session.and_then(|slot| self.sessions.get(slot)).map(|session| session.id.as_str());
         let Some(stream) = self.streams.get_mut(id).filter(|stream| !stream.greeted) else { return Ok(()) };
         match (stream.purpose, session) {
@@ -198,12 +198,11 @@ impl Endpoint<'_> {
     /// are written.
     fn fill<S>(&mut self, id: StreamId, app: &mut App<'_, S>) -> bool {
         let Some(stream) = self.streams.at(id.slot) else { return false };
-        if stream.has_ended() && stream.purpose == Purpose::Session {
+        if stream.ended && stream.purpose == Purpose::Session {
             // A newer stream sends the session's messages.
             return false;
         }
-        let (exchange_id, purpose, scope, session) =
-            (stream.exchange_id, stream.purpose, stream.scope, stream.session());
+        let (exchange_id, purpose, scope, session) = (stream.exchange_id, stream.purpose, stream.scope, stream.session);
         let of_requests = stream.is_of_requests();
         let server = &mut self.requests.server;
         if let Some(token) = server.streaming(exchange_id).filter(|_| of_requests) {

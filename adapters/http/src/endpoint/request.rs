@@ -166,13 +166,13 @@ impl Endpoint<'_> {
     fn is_foreign(&self, head: &RequestHead<'_>) -> bool {
         let (host, origin) = (head.fields.get(Known::Host), head.fields.get(Known::Origin));
         let (host, name) = if host.is_there() { (host, "host") } else { (head.fields.authority, ":authority") };
-        let mut foreign = host.first().is_some_and(|host| !self.config.allows(host));
-        if host.differs() {
+        let mut foreign = host.value.is_some_and(|host| !self.config.allows(host));
+        if host.differs {
             head.headers.each(name, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
         }
         // A browser sends one line. If there are several, a proxy may check another one.
-        foreign |= origin.first().is_some_and(|first| origin.differs() || !self.config.allows_origin(first));
-        let is_hidden = !origin.is_there() && head.fields.get(Known::Site).first() == Some(b"cross-site");
+        foreign |= origin.value.is_some_and(|first| origin.differs || !self.config.allows_origin(first));
+        let is_hidden = !origin.is_there() && head.fields.get(Known::Site).value == Some(b"cross-site");
         foreign || is_hidden && !self.config.any_host
     }
 

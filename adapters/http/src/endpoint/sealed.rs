@@ -3,9 +3,11 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use mcp_sansio::json::write::{base64url, decode_base64url};
 use mcp_sansio::protocol::ClientCapabilities;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
+use mcp_sansio::sink::LineSink;
 
 use super::ids::SessionId;
 use super::legacy::NoSession;
@@ -135,14 +137,14 @@ impl<'m> SealedSessions<'m> {
         for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities.to_bits().to_be_bytes())) {
             *place = byte;
         }
-        let mut id = Vec::with_capacity(LONGEST);
-        encode(&random, &mut id);
-        let nonce = *id.first_chunk()?;
+        let mut id = LineSink::new(Vec::with_capacity(LONGEST));
+        base64url(&mut id, &random).ok()?;
+        let nonce = *id.pending().first_chunk()?;
         let mut sealed = [0; SEALED];
         let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
-        encode(sealed.get(..len)?, &mut id);
+        base64url(&mut id, sealed.get(..len)?).ok()?;
         self.known.insert(nonce, Known::Open(slot, end, false));
-        Some(SessionId::sealed(id))
+        Some(SessionId::sealed(id.into_inner()))
     }
 
     /// Finds the session of an id.
@@ -161,7 +163,7 @@ impl<'m> SealedSessions<'m> {
 
     fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
         let mut sealed = [0; SEALED];
-        let len = decode(given.get(NONCE..).filter(|_| given.len() <= LONGEST)?, &mut sealed)?;
+        let len = decode_base64url(given.get(NONCE..).filter(|_| given.len() <= LONGEST)?, &mut sealed)?;
         let mut state = [0; STATE];
         let opened = self.with.seal.open(&bound(&nonce, principal), sealed.get(..len)?, &mut state).ok()?;
         let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
@@ -347,66 +349,4 @@ fn bound<'b>(nonce: &'b Nonce, principal: Option<&'b str>) -> AssociatedData<'b>
 /// Returns the unsealed part of an id. Ids that are not sealed are shorter.
 pub(crate) fn nonce_of(id: &[u8]) -> Option<Nonce> {
     id.first_chunk::<NONCE>().copied().filter(|_| id.len() > SessionId::LEN)
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Appends base64url (RFC 4648) without padding.
-fn encode(bytes: &[u8], text: &mut Vec<u8>) {
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().zip([16, 8, 0]).fold(0u32, |bits, (byte, shift)| bits | u32::from(*byte) << shift);
-        let digits = [18, 12, 6, 0].into_iter().take(chunk.len() + 1);
-        text.extend(digits.filter_map(|shift| ALPHABET.get((bits >> shift & 63) as usize)));
-    }
-}
-
-/// Reads base64url without padding. Returns the length; `None` if it is not the one text of its bytes, or there is no room.
-fn decode(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
-    let mut places = bytes.iter_mut();
-    let mut len = 0;
-    for chunk in text.chunks(4) {
-        let mut bits = 0u32;
-        for (byte, shift) in chunk.iter().zip([18, 12, 6, 0]) {
-            let value = match byte {
-                b'A'..=b'Z' => byte - b'A',
-                b'a'..=b'z' => byte - b'a' + 26,
-                b'0'..=b'9' => byte - b'0' + 52,
-                b'-' => 62,
-                b'_' => 63,
-                _ => return None,
-            };
-            bits |= u32::from(value) << shift;
-        }
-        let whole = chunk.len().checked_sub(1).filter(|whole| *whole > 0)?;
-        let [_, decoded @ ..] = bits.to_be_bytes();
-        // Bits that belong to no byte are 0: otherwise several ids would be the same.
-        if decoded.iter().skip(whole).any(|rest| *rest != 0) {
-            return None;
-        }
-        for byte in decoded.iter().take(whole) {
-            *places.next()? = *byte;
-        }
-        len += whole;
-    }
-    Some(len)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_has_one_text_for_bytes() {
-        for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", b"\xff\xfe\xfd\xfc\xfb"] {
-            let mut text = Vec::new();
-            encode(bytes, &mut text);
-            let mut back = [0; 16];
-            assert_eq!(decode(&text, &mut back), Some(bytes.len()));
-            assert_eq!(&back[..bytes.len()], bytes);
-        }
-        for wrong in ["Z", "Zh", "Zm9vY", "Zm9=", "Zm8+", "Zm 9"] {
-            assert_eq!(decode(wrong.as_bytes(), &mut [0; 16]), None, "{wrong}");
-        }
-        assert_eq!(decode(b"Zm9v", &mut [0; 2]), None);
-    }
 }

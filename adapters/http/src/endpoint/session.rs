@@ -110,7 +110,7 @@ pub(crate) type Hashed<'p> = Option<(&'p str, u64)>;
 pub(crate) struct Sessions<'m> {
     slots: Slots<'m, Session>,
     free: Free,
-    live: usize,
+    pub(crate) live: usize,
     idle: Idle,
     /// The first free record of an owner that was in use, and the first that never was.
     free_owner: u16,
@@ -121,10 +121,6 @@ impl<'m> Sessions<'m> {
     pub(crate) fn new(mut slots: Slots<'m, Session>) -> Self {
         slots.as_mut_slice().fill(Session::FREE);
         Sessions { slots, free: Free::ALL, live: 0, idle: Idle::NONE, free_owner: NONE, fresh_owner: 0 }
-    }
-
-    pub(crate) fn live(&self) -> usize {
-        self.live
     }
 
     pub(crate) fn has_room(&self) -> bool {

@@ -8,7 +8,7 @@ use mcp_sansio::sink::Sink;
 
 use super::ids::StreamId;
 use super::list::{Free, Links, List};
-use super::log::{Chain, HasChain, Log};
+use super::log::{Chain, Log};
 use super::session::{Session, Sessions};
 
 /// The state of a stream. In `Quiet`, `Ready` and `Sending` it is attached: its client has a connection for it.
@@ -103,7 +103,7 @@ pub struct Stream {
     visit: u32,
     pub(crate) purpose: Purpose,
     /// The session of the stream.
-    session: Option<u16>,
+    pub(crate) session: Option<u16>,
     /// The exchange whose requests are answered on it.
     pub(crate) exchange_id: u32,
     /// The scope of request ids, for a stream without session.
@@ -129,30 +129,20 @@ pub struct Stream {
     /// Its records in the log.
     pub(crate) chain: Chain,
     /// No more messages come on it.
-    ended: bool,
+    pub(crate) ended: bool,
     /// It has a message for which the log has no room.
     is_starved: bool,
     /// The server closed the connection once; the client comes back for the rest. It is not sent away again if it
     /// comes back too soon.
     pub(crate) hung_up: bool,
     /// The time when bytes were written last, for keep-alives; while it waits, the time of the last check.
-    noted: Millis,
+    pub(crate) noted: Millis,
     /// Links of the intrusive list of streams in this state.
     peers: Links,
     /// Links of the intrusive list of streams that are ready.
     ready: Links,
     /// Its neighbours among those of its session.
     mates: Links,
-}
-
-impl HasChain for Stream {
-    fn chain(&self) -> &Chain {
-        &self.chain
-    }
-
-    fn chain_mut(&mut self) -> &mut Chain {
-        &mut self.chain
-    }
 }
 
 impl Stream {
@@ -219,25 +209,12 @@ impl Stream {
         }
     }
 
-    pub(crate) const fn session(&self) -> Option<u16> {
-        self.session
-    }
-
-    pub(crate) const fn has_ended(&self) -> bool {
-        self.ended
-    }
-
     /// Returns `true` if it is for the messages of requests.
     pub(crate) const fn is_of_requests(&self) -> bool {
         match self.purpose {
             Purpose::Post | Purpose::Old => true,
             Purpose::Session | Purpose::Listen => false,
         }
-    }
-
-    /// Returns the time when bytes were written last.
-    pub(crate) const fn written(&self) -> Millis {
-        self.noted
     }
 
     /// Returns the number of unsent events in the log.
@@ -275,7 +252,7 @@ pub(crate) struct Streams<'m> {
     slots: Slots<'m, Stream>,
     pub(crate) log: Log<'m>,
     free: Free,
-    live: usize,
+    pub(crate) live: usize,
     /// The number of the last stream that was sent.
     sent: u64,
     /// Streams that are ready to be pulled, in the order in which they became ready.
@@ -310,10 +287,6 @@ impl<'m> Streams<'m> {
         slots.as_mut_slice().fill(Stream::FREE);
         let lists = Lists { attached: List::EMPTY, waiting: List::EMPTY, resting: List::EMPTY };
         Streams { slots, log, free: Free::ALL, live: 0, sent: 0, ready: List::EMPTY, lists, starved: None }
-    }
-
-    pub(crate) const fn live(&self) -> usize {
-        self.live
     }
 
     /// Returns all slots.

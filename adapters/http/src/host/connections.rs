@@ -140,13 +140,13 @@ impl<T: HttpSocket> Served<T> {
     fn interest(&self) -> Interest {
         match self.wait {
             WaitFor::Write | WaitFor::Close => Interest::Write,
-            _ if self.waits() && self.http.has_pending() => Interest::Write,
+            _ if self.waits() && self.http.connection.has_pending() => Interest::Write,
             // The host serves it again. A client that has ended its side is still answered.
             _ if self.waits() => Interest::Nothing,
             // The client may send more requests while a stream is open. They wait in the socket until there is room.
-            _ if self.is_full && self.http.has_pending() => Interest::Write,
+            _ if self.is_full && self.http.connection.has_pending() => Interest::Write,
             _ if self.is_full => Interest::End,
-            _ if self.http.has_pending() => Interest::Both,
+            _ if self.http.connection.has_pending() => Interest::Both,
             _ => Interest::Read,
         }
     }
@@ -196,10 +196,10 @@ impl<T: HttpSocket> Served<T> {
         }
         match self.socket.read(space) {
             Poll::Pending => {}
-            Poll::Ready(Ok(0)) => self.http.end_of_input(),
+            Poll::Ready(Ok(0)) => self.http.connection.ended = true,
             Poll::Ready(Ok(n)) => {
                 self.is_filled = n == room;
-                self.http.filled(n);
+                self.http.connection.filled(n);
             }
             Poll::Ready(Err(broken)) => return Err(broken),
         }
@@ -209,7 +209,7 @@ impl<T: HttpSocket> Served<T> {
     /// Writes as much as the socket takes.
     fn write(&mut self) -> Result<(), Broken> {
         loop {
-            let pending = self.http.pending();
+            let pending = self.http.connection.pending();
             if pending.is_empty() {
                 let flushed = self.socket.flush();
                 self.is_blocked = flushed.is_pending();
@@ -217,7 +217,7 @@ impl<T: HttpSocket> Served<T> {
             }
             match self.socket.write(pending) {
                 Poll::Ready(Ok(0)) => return Err(Broken),
-                Poll::Ready(Ok(n)) => self.http.sent(n),
+                Poll::Ready(Ok(n)) => self.http.connection.sent(n),
                 Poll::Ready(Err(broken)) => return Err(broken),
                 Poll::Pending => {
                     self.is_blocked = true;
@@ -381,7 +381,8 @@ impl<T> HttpHost<T> {
     /// Returns whether no connection has anything left to send.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let idle = |connection: &Served<T>| !connection.http.has_pending() && connection.http.stream().is_none();
+        let idle =
+            |connection: &Served<T>| !connection.http.connection.has_pending() && connection.http.stream().is_none();
         self.connections.iter().flatten().all(idle)
     }
 }
@@ -427,7 +428,7 @@ impl<T: HttpSocket> HttpHost<T> {
         if is_over || connection.socket.wait_for(connection.interest(), again).is_err() {
             return self.close(slot, app, now);
         }
-        if let Some(deadline) = connection.http.next_deadline() {
+        if let Some(deadline) = connection.http.connection.next_deadline() {
             self.soonest = self.soonest.min(deadline);
         }
         connection.is_used = true;
@@ -525,12 +526,12 @@ impl<T: HttpSocket> HttpHost<T> {
         self.soonest = NEVER;
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { continue };
-            let Some(deadline) = connection.http.next_deadline() else { continue };
+            let Some(deadline) = connection.http.connection.next_deadline() else { continue };
             if deadline > now {
                 self.soonest = self.soonest.min(deadline);
                 continue;
             }
-            match connection.http.connection().expire(now) {
+            match connection.http.connection.expire(now) {
                 ExpireStatus::Nothing => {}
                 ExpireStatus::Refused => self.turn(slot, app, now),
                 ExpireStatus::Close => self.close(slot, app, now),
@@ -556,7 +557,7 @@ impl<T: HttpSocket> HttpHost<T> {
         self.endpoint.drain(app);
         for slot in 0..self.connections.len() {
             if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
-                connection.http.connection().close();
+                connection.http.connection.close();
                 self.serve(slot, app, now, true);
             }
         }

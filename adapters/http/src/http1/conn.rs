@@ -103,17 +103,21 @@ pub struct HttpRequest<'r> {
 #[derive(Debug)]
 pub struct Connection<'m, const H: usize = 32> {
     input: Input<'m, H>,
-    answer: ResponseBuffer<'m>,
-    limits: ConnectionLimits,
+    /// The answer, for writing later.
+    pub answer: ResponseBuffer<'m>,
+    /// The limits.
+    pub limits: ConnectionLimits,
     stage: Stage,
     /// The bytes of a body that the caller knows to be there.
     #[cfg(feature = "alloc")]
     waiting: usize,
-    /// The peer sends no more bytes.
-    ended: bool,
+    /// The peer sends no more bytes. Received requests are still answered. The driver sets it, and decides whether an open stream
+    /// continues.
+    pub ended: bool,
     /// No further request is accepted.
     closing: bool,
-    refused: Option<Status>,
+    /// The status with which the connection itself refused a request.
+    pub refused: Option<Status>,
     /// Number of bytes dropped since the last answer.
     drained: usize,
     waits: Waits,
@@ -243,12 +247,6 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.waiting = self.input.missing().filter(|_| self.reads_body()).map_or(0, |missing| missing.min(bytes));
     }
 
-    /// Returns the limits.
-    #[must_use]
-    pub const fn limits(&self) -> &ConnectionLimits {
-        &self.limits
-    }
-
     /// Returns the bytes of memory that the input has now. They are fewer than its limit only in a store that
     /// grows.
     #[must_use]
@@ -266,18 +264,6 @@ impl<'m, const H: usize> Connection<'m, H> {
     /// Reports that `n` bytes were read into [`space`](Connection::space).
     pub fn filled(&mut self, n: usize) {
         self.input.filled(n);
-    }
-
-    /// Reports that the peer sends no more bytes. Received requests are still answered. The caller decides
-    /// whether an open stream continues.
-    pub const fn end_of_input(&mut self) {
-        self.ended = true;
-    }
-
-    /// Returns `true` after the end of the input.
-    #[must_use]
-    pub const fn input_ended(&self) -> bool {
-        self.ended
     }
 
     /// Returns the bytes to send.
@@ -334,11 +320,6 @@ impl<'m, const H: usize> Connection<'m, H> {
         }
     }
 
-    /// Returns the answer, for writing later.
-    pub const fn answer(&mut self) -> &mut ResponseBuffer<'m> {
-        &mut self.answer
-    }
-
     /// Drops the current request, whose answer comes later or is a stream. Without this call, it is dropped when
     /// answered.
     pub fn consume(&mut self) {
@@ -352,12 +333,6 @@ impl<'m, const H: usize> Connection<'m, H> {
     pub fn close(&mut self) {
         self.closing = true;
         self.answer.close();
-    }
-
-    /// Returns the status with which the connection itself refused a request.
-    #[must_use]
-    pub const fn refused(&self) -> Option<Status> {
-        self.refused
     }
 
     /// Gives unused memory back. Call it for connections that are idle for long, or carry an event stream.

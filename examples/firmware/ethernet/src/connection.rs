@@ -132,7 +132,7 @@ impl Connection {
     /// Closes the connection after the current answer, or at once if no answer is due.
     pub(crate) fn let_go(&mut self) {
         self.leaving = true;
-        self.http.connection().close();
+        self.http.connection.close();
     }
 
     fn wait(&mut self, socket: &mut tcp::Socket<'_>, now: Millis) -> bool {
@@ -166,8 +166,8 @@ impl Connection {
             // Not while the connection is idle: a request that the client has just sent would be lost.
             self.let_go();
         }
-        let expired = match self.http.next_deadline() {
-            Some(deadline) if deadline <= now => self.http.connection().expire(now),
+        let expired = match self.http.connection.next_deadline() {
+            Some(deadline) if deadline <= now => self.http.connection.expire(now),
             _ => ExpireStatus::Nothing,
         };
         if expired == ExpireStatus::Close || self.cut {
@@ -184,12 +184,12 @@ impl Connection {
             true => WaitFor::Read,
             false => self.http.serve(&mut shared.host(), random),
         };
-        let sent = socket.send_slice(self.http.pending()).unwrap_or(0);
-        self.http.sent(sent);
+        let sent = socket.send_slice(self.http.connection.pending()).unwrap_or(0);
+        self.http.connection.sent(sent);
         if read || sent > 0 {
             self.moved = now;
         }
-        let emptied = !self.http.has_pending();
+        let emptied = !self.http.connection.has_pending();
         match wait {
             WaitFor::Close if emptied => {
                 self.http.leave(&mut shared.host());
@@ -206,7 +206,7 @@ impl Connection {
 
     /// Returns `true` if the request must wait: it would be refused now, but not in a moment.
     fn must_wait(&mut self, shared: &Shared<'_, '_>) -> bool {
-        let connection = self.http.connection();
+        let connection = &mut self.http.connection;
         if connection.step(shared.now) != ConnectionStep::Request {
             return false;
         }
@@ -218,12 +218,12 @@ impl Connection {
     fn read(&mut self, socket: &mut tcp::Socket<'_>) -> bool {
         if !socket.can_recv() {
             if !socket.may_recv() {
-                self.http.end_of_input();
+                self.http.connection.ended = true;
             }
             return false;
         }
         let read = socket.recv_slice(self.http.space()).unwrap_or(0);
-        self.http.filled(read);
+        self.http.connection.filled(read);
         read > 0
     }
 

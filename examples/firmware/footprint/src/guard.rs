@@ -84,15 +84,15 @@ pub fn serve(verifier: &dyn Verifier) {
     let mut app = App::new(&RAW, &mut device).authorize(&authorize);
     let mut port = Port::open();
     while let Some(count) = port.read(http.space()) {
-        http.filled(count);
+        http.connection.filled(count);
         let mut wait = WaitFor::Read;
         port.timed(|| {
             let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
             wait = http.serve(&mut host, &mut |bytes| bytes.fill(7));
         });
-        while http.has_pending() {
-            let sent = port.write(http.pending());
-            http.sent(sent);
+        while http.connection.has_pending() {
+            let sent = port.write(http.connection.pending());
+            http.connection.sent(sent);
         }
         if wait == WaitFor::Close {
             http.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });

@@ -62,7 +62,7 @@ pub fn ask(hooks: &mut dyn HttpHooks) {
     if cfg!(feature = "auth") {
         web.sign_heads();
     }
-    web.client().connect();
+    web.client.connect();
     let mut port = Port::open();
     let mut right = 0;
     loop {

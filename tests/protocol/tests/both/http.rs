@@ -48,8 +48,8 @@ impl Net {
             seeds: 0,
         };
         match revision {
-            Revision::LATEST => net.web.client().connect(),
-            _ => net.web.client().connect_as(revision),
+            Revision::LATEST => net.web.client.connect(),
+            _ => net.web.client.connect_as(revision),
         }
         net
     }
@@ -100,14 +100,14 @@ impl Net {
         let (up, space) = (self.web.remote().pending(at), link.space());
         let n = up.len().min(space.len()).min(piece).min(left);
         space[..n].copy_from_slice(&up[..n]);
-        link.filled(n);
+        link.connection.filled(n);
         self.web.remote().sent(at, n);
         let wait = self.host(at, false);
         let Some(link) = &mut self.links[at] else { return false };
-        let (down, space) = (link.pending(), self.web.remote().space(at));
+        let (down, space) = (link.connection.pending(), self.web.remote().space(at));
         let m = down.len().min(space.len()).min(piece).min(left - n);
         space[..m].copy_from_slice(&down[..m]);
-        link.sent(m);
+        link.connection.sent(m);
         self.web.remote().filled(at, m);
         self.moved += n + m;
         if self.moved >= self.breaks_at {
@@ -117,7 +117,7 @@ impl Net {
             return true;
         }
         if matches!(wait, WaitFor::Close | WaitFor::Shut)
-            && !self.links[at].as_ref().is_some_and(HttpConnection::has_pending)
+            && !self.links[at].as_ref().is_some_and(|link| link.connection.has_pending())
         {
             let _ = self.host(at, true);
             self.web.remote().closed(at);
@@ -142,7 +142,7 @@ impl Net {
     }
 
     fn listen(&mut self) {
-        if let Ok(token) = self.web.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)) {
+        if let Ok(token) = self.web.client.listen(&SubscriptionFilter::new().tools().uris(&URIS)) {
             self.sent.push(token);
         }
     }
@@ -191,7 +191,7 @@ impl Net {
     fn settle(&mut self) {
         for _ in 0..300 {
             self.run();
-            let waits = self.sent.iter().filter(|token| self.web.client().is_open(**token)).count();
+            let waits = self.sent.iter().filter(|token| self.web.client.is_open(**token)).count();
             let listens = self.seen_listens();
             if self.seen.questions.is_empty() && self.world.open.is_empty() && waits <= listens {
                 return;
@@ -201,13 +201,13 @@ impl Net {
             self.run();
             self.now += 500;
         }
-        let open: Vec<_> = self.sent.iter().filter(|token| self.web.client().is_open(**token)).collect();
+        let open: Vec<_> = self.sent.iter().filter(|token| self.web.client.is_open(**token)).collect();
         panic!("it waits for ever: {open:?} of {:?}", self.sent);
     }
 
     /// Returns the requests that stay open because they are subscriptions.
     fn seen_listens(&mut self) -> usize {
-        let client = self.web.client();
+        let client = &mut self.web.client;
         // A subscription has no deadline, so it does not end by itself.
         if client.next_deadline().is_none() { client.in_flight() } else { 0 }
     }
@@ -215,7 +215,7 @@ impl Net {
     fn check(&mut self) {
         for token in &self.sent {
             let (count, _) = self.seen.outcomes.get(token).copied().unwrap_or_default();
-            let open = self.web.client().is_open(*token);
+            let open = self.web.client.is_open(*token);
             let cancelled = self.cancelled.contains(token);
             assert_eq!(
                 count + u32::from(open) + u32::from(cancelled),
@@ -226,10 +226,10 @@ impl Net {
     }
 
     fn end(&mut self) {
-        self.web.client().end_of_input();
+        self.web.client.end_of_input();
         self.run();
         self.check();
-        assert_eq!(self.web.client().in_flight(), 0);
+        assert_eq!(self.web.client.in_flight(), 0);
     }
 }
 
@@ -240,7 +240,7 @@ fn every_schedule_gives_each_request_one_outcome() {
         for revision in Revision::ALL {
             let mut net = Net::new(revision, seed);
             net.run();
-            assert!(net.web.client().is_connected(), "{revision}");
+            assert!(net.web.client.is_connected(), "{revision}");
             for _ in 0..120 {
                 net.happens();
             }

@@ -47,8 +47,8 @@ impl FetchedResponse {
     fn new(response: &FetchResponse<'_>) -> Self {
         let header = |name| response.headers(name).next().map(str::to_owned);
         FetchedResponse {
-            status: response.status(),
-            body: response.body().to_vec(),
+            status: response.status,
+            body: response.body.to_vec(),
             content_type: header("content-type"),
             location: header("location"),
             dpop_nonce: header("dpop-nonce"),
@@ -112,7 +112,7 @@ impl Fetcher {
     pub fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchFailed> {
         let begun = Instant::now();
         let mut fetch = Fetch::growing(request, self.limits, 0).map_err(FetchFailed::Request)?;
-        let limit = Duration::from_millis(fetch.deadline());
+        let limit = Duration::from_millis(fetch.deadline);
         let mut trouble = None;
         loop {
             match fetch.response() {
@@ -406,7 +406,7 @@ mod tests {
             }
             if failure.is_none() {
                 let response = fetch.response().unwrap().unwrap();
-                assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+                assert_eq!((response.status, response.body), (200, &b"ok"[..]));
             }
         }
     }

@@ -75,7 +75,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, 
     /// Notes that the client was closed. Requests in flight are lost; the next [`run`](HttpSession::run) reports them.
     pub fn close(&mut self) {
         (self.closed, self.goodbye) = (true, None);
-        self.web.client().end_of_input();
+        self.web.client.end_of_input();
     }
 
     /// Begins to end the session of the server, if there is one. The answer is waited for until that time.
@@ -125,7 +125,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> TransportState<'m, 
     }
 
     fn engine(&self) -> &Client<'m> {
-        self.web.engine()
+        &self.web.client
     }
 
     fn next_deadline(&self) -> Option<Millis> {

@@ -117,7 +117,7 @@ fn time_stands_still_while_somebody_gives_credentials() {
     for probes in [true, false] {
         let mut web = web(&PROFILE);
         if probes {
-            web.client().connect();
+            web.client.connect();
         } else {
             web.handle().send(&Request::list_tools()).unwrap();
         }
@@ -134,7 +134,7 @@ fn time_stands_still_while_somebody_gives_credentials() {
         while web.run(2_000, &mut handler, &mut Later) {}
         assert_eq!(web.next_deadline(), None);
         while web.run(400_000, &mut handler, &mut Later) {}
-        assert!(web.engine().awaits(1), "{probes}");
+        assert!(web.client.awaits(1), "{probes}");
         web.retry(0);
         while web.run(500_000, &mut handler, &mut Later) {}
         // A probe has half of the time.
@@ -280,7 +280,7 @@ impl Signed {
 fn each_request_is_signed() {
     use mcp_sansio::client::Request;
     let mut server = Signed::new("http://h/mcp?x=1");
-    server.web.client().connect_as(Revision::V2025_11_25);
+    server.web.client.connect_as(Revision::V2025_11_25);
     let proofs = |request: &str| {
         assert_eq!(request.matches("\r\nAuthorization: ").count(), 1, "{request}");
         assert!(request.contains("\r\nAuthorization: DPoP t\r\n"), "{request}");
@@ -333,7 +333,7 @@ fn each_request_is_signed() {
 fn nothing_goes_out_unsigned() {
     use mcp_sansio::client::Request;
     let mut server = Signed::new("http://h/mcp");
-    server.web.client().connect_as(Revision::V2026_07_28);
+    server.web.client.connect_as(Revision::V2026_07_28);
     server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server
@@ -350,7 +350,7 @@ fn long_urls_are_whole_or_refused() {
     use mcp_sansio::client::Request;
     let path = "p".repeat(5_000);
     let mut server = Signed::new(&format!("http://h/{path}"));
-    server.web.client().connect_as(Revision::V2026_07_28);
+    server.web.client.connect_as(Revision::V2026_07_28);
     server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server.answer(slot, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
@@ -360,7 +360,7 @@ fn long_urls_are_whole_or_refused() {
     let remote = HttpTransport::growing(&format!("http://h/{path}"), HttpClientConfig::DEFAULT, 2).unwrap();
     let web = HttpClient::new(client, remote, vec![0; 1024].leak(), vec![0; 1024].leak());
     let mut server = Signed { web, ..Signed::new("http://h") };
-    server.web.client().connect_as(Revision::V2026_07_28);
+    server.web.client.connect_as(Revision::V2026_07_28);
     server.web.handle().send(&Request::list_tools()).unwrap();
     let (slot, _) = server.request("POST");
     server.answer(slot, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");

@@ -18,7 +18,7 @@ impl Served {
     fn new() -> Served {
         let remote = HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 4).unwrap();
         let mut web = HttpClient::growing(Client::growing(&PROFILE).timeout(5_000), remote);
-        web.client().connect_as(Revision::V2025_11_25);
+        web.client.connect_as(Revision::V2025_11_25);
         let mut served =
             Served { web, now: 0, told: Vec::new(), come: Default::default(), answers: Vec::new(), opened: 0 };
         served.turn();
@@ -79,7 +79,7 @@ impl Served {
     /// Asks for the tools, and gets this answer. Returns `false` if the client does not send it any more.
     fn ask(&mut self, answer: &str) -> bool {
         self.answers.push(answer.to_string());
-        self.web.client().now = self.now;
+        self.web.client.now = self.now;
         let sent = self.web.handle().send(&Request::list_tools()).is_ok();
         self.turn();
         sent

@@ -42,7 +42,7 @@ fn get(answer: &str, closes: bool, limits: FetchLimits) -> Vec<Result<(u16, Stri
             fetch.closed();
         }
         match fetch.response() {
-            Some(Ok(response)) => Ok((response.status(), String::from_utf8(response.body().to_vec()).unwrap())),
+            Some(Ok(response)) => Ok((response.status, String::from_utf8(response.body.to_vec()).unwrap())),
             Some(Err(why)) => Err(why),
             None => Err(FailureReason::Unanswered),
         }
@@ -166,7 +166,7 @@ fn redirects_stay_on_the_origin() {
     sent(&mut fetch);
     give(&mut fetch, answer("http://evil/cb?code=1").as_bytes(), 9);
     let response = fetch.response().unwrap().unwrap();
-    assert_eq!((response.status(), response.headers("location").next()), (302, Some("http://evil/cb?code=1")));
+    assert_eq!((response.status, response.headers("location").next()), (302, Some("http://evil/cb?code=1")));
     // A POST follows no redirect.
     let mut fetch = begin(&FetchRequest::post("http://h/token", b"code=1"), LIMITS);
     sent(&mut fetch);
@@ -177,7 +177,7 @@ fn redirects_stay_on_the_origin() {
 #[test]
 fn time_and_connections_end() {
     let mut fetch = begin(&FetchRequest::get("http://h/a"), LIMITS.time(500));
-    assert_eq!(fetch.deadline(), 1_500);
+    assert_eq!(fetch.deadline, 1_500);
     sent(&mut fetch);
     give(&mut fetch, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow", 1);
     fetch.expire(1_499);

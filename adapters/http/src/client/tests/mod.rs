@@ -248,7 +248,7 @@ fn web(info: &'static mcp_sansio::client::ClientInfo<'static>) -> HttpClient<'st
     let client = mcp_sansio::client::Client::growing(info).timeout(5_000);
     let mut web =
         HttpClient::growing(client, HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 2).unwrap());
-    web.client().connect_as(Revision::V2026_07_28);
+    web.client.connect_as(Revision::V2026_07_28);
     web
 }
 

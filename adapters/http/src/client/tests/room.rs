@@ -11,7 +11,7 @@ fn time_goes_on_while_all_slots_are_taken() {
     web.handle().send(&Request::list_prompts()).unwrap();
     web.handle().cancel(first, None).unwrap();
     // This message is before the other in the queue.
-    let listen = web.client().listen(&SubscriptionFilter::new().tools()).unwrap();
+    let listen = web.client.listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = Vec::new();
     let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
     while web.run(0, &mut handler, &mut ()) {}
@@ -20,7 +20,7 @@ fn time_goes_on_while_all_slots_are_taken() {
     assert!(web.next_deadline().is_some_and(|due| due <= 5_000));
     while web.run(5_001, &mut handler, &mut ()) {}
     assert!(told.iter().any(|told| told.contains("TimedOut")), "{told:?}");
-    assert!(web.engine().is_open(listen));
+    assert!(web.client.is_open(listen));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_message_is_taken_back_in_part() {
     assert!(bench.received(0).ends_with(&format!("\r\n\r\n{message}")));
     // All slots are taken: it waits in the queue.
     let mut web = web(&PROFILE);
-    web.client().connect_as(Revision::V2025_11_25);
+    web.client.connect_as(Revision::V2025_11_25);
     let handle = web.handle();
     for _ in 0..2 {
         mcp_sansio::sink::whole(handle.out, MessageHead::Notification, |out| out.put(b"{}")).unwrap();
@@ -210,7 +210,7 @@ fn a_request_that_is_too_large_never_fits() {
     let remote =
         HttpTransport::new("http://h", HttpClientConfig::DEFAULT, &mut texts, Store::none(), &mut slots).unwrap();
     let mut web = HttpClient::new(Client::growing(&PROFILE), remote, &mut inbox[..], &mut outbox[..]);
-    web.client().connect_as(Revision::V2026_07_28);
+    web.client.connect_as(Revision::V2026_07_28);
     let long = "x".repeat(2000);
     let sent = web.handle().send(&Request::read(&long));
     assert_eq!(sent.map(drop), Err(SendError::FullNever));

@@ -286,7 +286,7 @@ fn a_connection_is_watched_for_what_it_waits_for() {
         let client = site.connect_with("", 0);
         for pending in [false, true] {
             let served = site.served(&client);
-            assert_eq!(served.http.has_pending(), pending);
+            assert_eq!(served.http.connection.has_pending(), pending);
             for &(wait, full, interest) in parked.iter().flatten().chain(&cases) {
                 (served.wait, served.is_full) = (wait, full);
                 let interest = interest[usize::from(pending)];
@@ -369,7 +369,8 @@ fn answers_that_wait_hold_up_further_requests() {
         let client = site.connect_with(REQUEST.repeat(40), 0);
         assert_eq!(site.served(&client).wait, WaitFor::Write);
         assert!(!client.wire.borrow().again);
-        let pending = String::from_utf8_lossy(site.served(&client).http.pending()).matches("HTTP/1.1 404").count();
+        let pending =
+            String::from_utf8_lossy(site.served(&client).http.connection.pending()).matches("HTTP/1.1 404").count();
         assert!(pending < 40, "{pending}");
         client.send(REQUEST);
         site.turn(&client);
@@ -526,7 +527,7 @@ fn each_connection_has_a_deadline_of_its_own() {
         let idle = site.host.soonest;
         site.now += 55_000;
         let second = site.connect(&REQUEST[..10]);
-        let head = site.served(&second).http.next_deadline().unwrap();
+        let head = site.served(&second).http.connection.next_deadline().unwrap();
         assert!(START < idle && idle < head && site.host.soonest == idle);
         site.expire(idle - 1);
         assert!(!first.is_closed() && site.host.soonest == idle);
@@ -764,14 +765,14 @@ fn a_late_error_has_its_status() {
         (-32601, "keep-alive", events, "no\"}}\n\n\r\n0\r\n\r\n"),
     ] {
         connection.space()[..request.len()].copy_from_slice(request.as_bytes());
-        connection.filled(request.len());
+        connection.connection.filled(request.len());
         let mut text = String::new();
         let mut serve = |connection: &mut HttpConnection<'_>, endpoint: &mut Endpoint<'_>, app: &mut _, now| {
             let mut host = ServeContext { endpoint, app, body: &mut body, now };
             assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Read);
-            let n = connection.pending().len();
-            text.push_str(core::str::from_utf8(connection.pending()).unwrap());
-            connection.sent(n);
+            let n = connection.connection.pending().len();
+            text.push_str(core::str::from_utf8(connection.connection.pending()).unwrap());
+            connection.connection.sent(n);
             text.clone()
         };
         let now = endpoint.next_deadline().unwrap_or(0);

@@ -9,12 +9,12 @@ fn a_body_is_whole_or_was_never_there() {
         let (mut input, mut output) = ([0; 128], [0; 200]);
         let mut connection = connected((&mut input, &mut output[..size]), GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        match connection.answer().json(Status::OK, &|give| give("A", "b"), b"0123456789") {
+        match connection.answer.json(Status::OK, &|give| give("A", "b"), b"0123456789") {
             Ok(()) => assert_eq!(sent(&mut connection), whole),
             Err(full) => {
                 assert!(size < whole.len() + 8, "{size}");
                 assert_eq!(full, FullError::Never);
-                assert_eq!((connection.pending().len(), connection.answer().is_owed()), (0, true), "{size}");
+                assert_eq!((connection.pending().len(), connection.answer.is_owed()), (0, true), "{size}");
             }
         }
     }
@@ -27,7 +27,7 @@ fn a_body_behind_something_pending() {
     let mut expected = String::new();
     for body in ["{}", "0123456789ab"] {
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().json(Status::OK, &|_| {}, body.as_bytes()).unwrap();
+        connection.answer.json(Status::OK, &|_| {}, body.as_bytes()).unwrap();
         expected += &format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nContent-Type: application/json\r\n\r\n{body}",
             body.len()
@@ -44,19 +44,19 @@ fn events_are_the_same_however_they_are_put_and_sent() {
         let (mut input, mut output) = ([0; 128], [0; 512]);
         let mut connection = connected((&mut input, &mut output), GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().stream(&[]).unwrap();
+        connection.answer.stream(&[]).unwrap();
         connection.consume();
         let mut all = String::new();
         for (number, text) in ["{\"a\":1}", "{}", "[1,2,3]"].iter().enumerate() {
             let id = number.to_string();
             let event = format!("id: {id}\ndata: {text}\n\n");
-            event.as_bytes().chunks(step).for_each(|part| connection.answer().put(part).unwrap());
+            event.as_bytes().chunks(step).for_each(|part| connection.answer.put(part).unwrap());
             if number % sends == 0 {
                 all += &sent(&mut connection);
             }
         }
-        connection.answer().end_stream();
-        assert!(connection.answer().is_done());
+        connection.answer.end_stream();
+        assert!(connection.answer.is_done());
         all + &sent(&mut connection)
     };
     let data = |raw: &str| {
@@ -84,14 +84,14 @@ fn a_stream_in_stores_of_any_size() {
         let (mut input, mut output) = ([0; 128], [0; 260]);
         let mut connection = connected((&mut input, &mut output[..size]), GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        if connection.answer().stream(&[]).is_err() {
-            assert!(connection.answer().is_owed() && connection.pending().is_empty());
+        if connection.answer.stream(&[]).is_err() {
+            assert!(connection.answer.is_owed() && connection.pending().is_empty());
             continue;
         }
         let mut written = 0;
         loop {
-            let room = connection.answer().room();
-            match connection.answer().put(b"data: 0123456789\n\n") {
+            let room = connection.answer.room();
+            match connection.answer.put(b"data: 0123456789\n\n") {
                 Ok(()) => assert!(room >= 18),
                 Err(full) => {
                     assert!(full == FullError::Now && room < 18);
@@ -100,7 +100,7 @@ fn a_stream_in_stores_of_any_size() {
             }
             written += 1;
         }
-        connection.answer().end_stream();
+        connection.answer.end_stream();
         let text = sent(&mut connection);
         assert!(text.ends_with("0\r\n\r\n") && text.matches("data: 0123456789\n\n").count() == written, "{text}");
         assert!(size >= text.len());
@@ -113,7 +113,7 @@ fn headers_cannot_be_forged() {
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
     let fields = [("A", "b\r\nSet-Cookie: c"), ("X\r\nY", "z"), ("", "z"), ("Tab", "\tok\0")];
-    connection.answer().full(Status(299), &fields, b"!").unwrap();
+    connection.answer.full(Status(299), &fields, b"!").unwrap();
     let expected = "HTTP/1.1 299 \r\nContent-Length: 1\r\nA: bSet-Cookie: c\r\nTab: \tok\r\n\r\n!";
     assert_eq!(sent(&mut connection), expected);
 }
@@ -126,7 +126,7 @@ fn leave_without_room() {
     let both = format!("GET / HTTP/1.1\r\nHost: a\r\n\r\n{expects}");
     let mut connection = connected((&mut input, &mut output), &both);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"").unwrap();
+    connection.answer.full(Status::OK, &[], b"").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Expect);
     assert_eq!(connection.step(0), ConnectionStep::Write);
     assert_eq!(sent(&mut connection), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -142,7 +142,7 @@ fn a_write_rate_of_zero_sets_no_rate() {
     let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
     feed(&mut connection, GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], &[b'x'; 100]).unwrap();
+    connection.answer.full(Status::OK, &[], &[b'x'; 100]).unwrap();
     assert!(connection.pending().len() > 100);
     for now in (0..100).map(|taken| taken * 9_999) {
         let _ = connection.step(now);
@@ -163,14 +163,14 @@ fn answered_by_its_head_alone() {
     assert_eq!(connection.step(0), ConnectionStep::Expect);
     assert_eq!(connection.head().unwrap().get("EXPECT"), Some(&b"100-continue"[..]));
     assert!(connection.exchange().is_none());
-    connection.answer().full(Status::UNAUTHORIZED, &[("WWW-Authenticate", "Bearer")], b"").unwrap();
+    connection.answer.full(Status::UNAUTHORIZED, &[("WWW-Authenticate", "Bearer")], b"").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Shut);
     let expected =
         "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer\r\nConnection: close\r\n\r\n";
     assert_eq!(sent(&mut connection), expected);
     feed(&mut connection, "abcdeGET / HTTP/1.1\r\n\r\n");
     assert_eq!(connection.step(0), ConnectionStep::Shut);
-    connection.end_of_input();
+    connection.ended = true;
     assert_eq!(connection.step(0), ConnectionStep::Close);
 }
 
@@ -182,8 +182,8 @@ fn a_head_without_its_body() {
         let (mut input, mut output) = ([0; 128], [0; 512]);
         let mut connection = connected((&mut input, &mut output), head);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        write(connection.answer());
-        assert!(connection.answer().is_done() && !connection.answer().is_owed());
+        write(&mut connection.answer);
+        assert!(connection.answer.is_done() && !connection.answer.is_owed());
         let text = sent(&mut connection);
         // It waits for the next request.
         assert_eq!(connection.step(0), ConnectionStep::Read);
@@ -214,7 +214,7 @@ fn statuses_without_a_body() {
         let (mut input, mut output) = ([0; 128], [0; 512]);
         let mut connection = connected((&mut input, &mut output), GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().full(Status(status), &[], b"xy").unwrap();
+        connection.answer.full(Status(status), &[], b"xy").unwrap();
         let (code, reason) = (if status < 1000 { status } else { 500 }, Status(status).reason());
         let is_bodiless = matches!(status, ..200 | 204 | 304);
         assert_eq!(Status(status).is_bodiless(), is_bodiless, "{status}");
@@ -231,14 +231,14 @@ fn chunks_of_small_and_large_stores() {
         let (mut input, mut output) = ([0; 128], vec![0; limit]);
         let mut connection = connected((&mut input, &mut output), GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().stream(&[]).unwrap();
+        connection.answer.stream(&[]).unwrap();
         sent(&mut connection);
         // Nothing waits, so all that there ever is of room is there now, and all of it may be used.
-        let room = connection.answer().room();
+        let room = connection.answer.room();
         assert_eq!(room, limit - digits - "\r\n\r\n0\r\n\r\n".len());
-        assert_eq!(connection.answer().put(&vec![b'x'; room + 1]), Err(FullError::Now));
-        connection.answer().put(&vec![b'x'; room]).unwrap();
-        connection.answer().end_stream();
+        assert_eq!(connection.answer.put(&vec![b'x'; room + 1]), Err(FullError::Now));
+        connection.answer.put(&vec![b'x'; room]).unwrap();
+        connection.answer.end_stream();
         let text = sent(&mut connection);
         assert_eq!(text.len(), limit);
         assert_eq!(text.split_once("\r\n").unwrap().0, format!("{room:0digits$x}"));
@@ -251,11 +251,11 @@ fn no_more_is_sent_than_is_pending() {
     let (mut input, mut output) = ([0; 128], [0; 512]);
     let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"1").unwrap();
+    connection.answer.full(Status::OK, &[], b"1").unwrap();
     connection.sent(usize::MAX);
     assert!(!connection.has_pending() && connection.pending().is_empty());
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().json(Status::OK, &|_| {}, b"{}").unwrap();
+    connection.answer.json(Status::OK, &|_| {}, b"{}").unwrap();
     connection.sent(0);
     assert!(sent(&mut connection).ends_with("Content-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"));
 }
@@ -270,11 +270,11 @@ fn written_behind(parts: (Write<'_>, Write<'_>), sent_meanwhile: usize, size: us
     let (mut input, mut output) = ([0; 128], [0; 500]);
     let mut connection = connected((&mut input, &mut output[..size]), &[GET, GET].concat());
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"{}").ok()?;
+    connection.answer.full(Status::OK, &[], b"{}").ok()?;
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    parts.0(connection.answer()).ok()?;
+    parts.0(&mut connection.answer).ok()?;
     connection.sent(sent_meanwhile);
-    parts.1(connection.answer()).ok()?;
+    parts.1(&mut connection.answer).ok()?;
     Some(sent(&mut connection))
 }
 

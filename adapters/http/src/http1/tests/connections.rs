@@ -10,12 +10,12 @@ fn reset() {
     for unfinished in [request, "GE", "T / HTTP/1.1\r\n\r\n", ""] {
         feed(&mut connection, unfinished);
         let _ = connection.step(0);
-        connection.end_of_input();
+        connection.ended = true;
         connection.close();
         let _ = connection.step(1);
         connection.reset();
-        assert_eq!((connection.has_pending(), connection.head().is_none(), connection.refused()), (false, true, None));
-        assert_eq!((connection.step(2), connection.input_ended()), (ConnectionStep::Read, false));
+        assert_eq!((connection.has_pending(), connection.head().is_none(), connection.refused), (false, true, None));
+        assert_eq!((connection.step(2), connection.ended), (ConnectionStep::Read, false));
         assert_eq!(connection.space().len(), 128);
         assert_eq!(connection.next_deadline(), Some(2 + LIMITS.idle_time));
     }
@@ -30,7 +30,7 @@ fn what_follows_a_refusal_is_dropped_up_to_a_bound() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n";
     let mut connection = connected((&mut input, &mut output), head);
     assert_eq!(connection.step(0), ConnectionStep::Shut);
-    assert_eq!(connection.refused(), Some(Status::CONTENT_TOO_LARGE));
+    assert_eq!(connection.refused, Some(Status::CONTENT_TOO_LARGE));
     for _ in 0..2 {
         feed(&mut connection, "x");
         assert_eq!(connection.step(0), ConnectionStep::Shut);
@@ -65,7 +65,7 @@ fn deadlines() {
     // While the handler works, no deadline runs.
     assert_eq!(connection.step(58_000), ConnectionStep::Request);
     assert_eq!(connection.next_deadline(), None);
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     // The peer must take some bytes from time to time.
     assert_eq!(connection.step(70_000), ConnectionStep::Read);
     assert_eq!(connection.next_deadline(), Some(100_000));
@@ -96,7 +96,7 @@ fn deadlines_when_all_was_sent_after_the_last_step() {
     let (mut input, mut output) = ([0; 256], [0; 256]);
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     assert_eq!(connection.step(1_000), ConnectionStep::Read);
     assert_eq!(connection.next_deadline(), Some(31_000));
     sent(&mut connection);
@@ -106,7 +106,7 @@ fn deadlines_when_all_was_sent_after_the_last_step() {
     let (mut input, mut output) = ([0; 256], [0; 256]);
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().stream(&[]).unwrap();
+    connection.answer.stream(&[]).unwrap();
     connection.consume();
     assert_eq!(connection.step(0), ConnectionStep::Answering);
     assert_eq!(connection.next_deadline(), Some(30_000));
@@ -120,7 +120,7 @@ fn deadlines_of_requests_one_after_the_other() {
     let (mut input, mut output) = ([0; 256], [0; 256]);
     let mut connection = connected((&mut input, &mut output), &[GET, "GET / HT"].concat());
     assert_eq!((connection.step(0), connection.next_deadline()), (ConnectionStep::Request, None));
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     assert_eq!(connection.step(5_000), ConnectionStep::Read);
     sent(&mut connection);
     // It follows at once, but was not searched for before.
@@ -129,7 +129,7 @@ fn deadlines_of_requests_one_after_the_other() {
     assert_eq!((connection.step(9_000), connection.next_deadline()), (ConnectionStep::Read, Some(15_000)));
     feed(&mut connection, "\r\n\r\n");
     assert_eq!((connection.step(14_000), connection.next_deadline()), (ConnectionStep::Request, None));
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     sent(&mut connection);
     assert_eq!((connection.step(20_000), connection.next_deadline()), (ConnectionStep::Read, Some(80_000)));
     feed(&mut connection, "G");
@@ -143,10 +143,10 @@ fn a_peer_that_reads_nothing_is_let_go() {
     let (mut input, mut output) = ([0; 256], [0; 256]);
     let mut connection = connected((&mut input, &mut output), GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().stream(&[]).unwrap();
+    connection.answer.stream(&[]).unwrap();
     connection.consume();
     assert_eq!(connection.step(0), ConnectionStep::Answering);
-    connection.answer().put(b": \n\n").unwrap();
+    connection.answer.put(b": \n\n").unwrap();
     assert_eq!(connection.step(10_000), ConnectionStep::Answering);
     assert_eq!(connection.next_deadline(), Some(30_000));
     assert_eq!(connection.expire(30_000), ExpireStatus::Close);
@@ -160,7 +160,7 @@ fn closing_when_asked() {
     let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
     assert_eq!(connection.step(0), ConnectionStep::Request);
     connection.close();
-    connection.answer().full(Status::ACCEPTED, &[], b"").unwrap();
+    connection.answer.full(Status::ACCEPTED, &[], b"").unwrap();
     // The second request is dropped. The client sees that this was the last answer.
     assert_eq!(connection.step(0), ConnectionStep::Shut);
     assert!(sent(&mut connection).contains("Connection: close"));
@@ -175,11 +175,11 @@ fn closing_when_asked() {
 fn half_closed_sockets_get_their_answer() {
     let (mut input, mut output) = ([0; 256], [0; 256]);
     let mut connection = connected((&mut input, &mut output), GET);
-    connection.end_of_input();
+    connection.ended = true;
     assert_eq!(connection.step(0), ConnectionStep::Request);
     connection.consume();
     assert_eq!(connection.step(0), ConnectionStep::Answering);
-    connection.answer().full(Status::OK, &[], b"late").unwrap();
+    connection.answer.full(Status::OK, &[], b"late").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Close);
     assert!(sent(&mut connection).ends_with("late"));
 }
@@ -262,7 +262,7 @@ fn memory_is_given_back_in_the_middle_of_a_request() {
                 connection.filled(n);
                 rest = &rest[n..];
             }
-            connection.answer().full(Status::OK, &[], b"").unwrap();
+            connection.answer.full(Status::OK, &[], b"").unwrap();
             sent(&mut connection);
             assert_eq!(connection.step(0), ConnectionStep::Read);
             feed(&mut connection, &next[..cut]);
@@ -311,7 +311,7 @@ fn an_answer_that_is_read_slowly() {
         feed(&mut connection, GET);
         assert_eq!(connection.step(0), ConnectionStep::Request);
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 99958\r\n\r\n".len();
-        connection.answer().full(Status::OK, &[], &[b'x'; 99_958]).unwrap();
+        connection.answer.full(Status::OK, &[], &[b'x'; 99_958]).unwrap();
         assert_eq!(connection.pending().len(), 99_958 + head);
         let mut now = 0;
         let closed = loop {
@@ -341,7 +341,7 @@ fn a_body_that_comes_too_slowly() {
     assert_eq!(connection.expire(61_000), ExpireStatus::Refused);
     assert_eq!(connection.next_deadline(), None);
     assert_eq!(connection.step(61_000), ConnectionStep::Shut);
-    assert_eq!(connection.refused(), Some(Status::REQUEST_TIMEOUT));
+    assert_eq!(connection.refused, Some(Status::REQUEST_TIMEOUT));
     assert!(sent(&mut connection).starts_with("HTTP/1.1 408 "));
 }
 
@@ -354,7 +354,7 @@ fn two_deadlines_at_once() {
         let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
         feed(&mut connection, &[GET, "GE"].concat());
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().full(Status::OK, &[], b"x").unwrap();
+        connection.answer.full(Status::OK, &[], b"x").unwrap();
         assert_eq!(connection.step(1_000), ConnectionStep::Read);
         let deadline = 1_000 + write_time.min(10_000);
         assert_eq!(connection.next_deadline(), Some(deadline));
@@ -373,7 +373,7 @@ fn closing_in_the_middle_of_a_request() {
     assert_eq!(connection.step(0), ConnectionStep::Read);
     feed(&mut connection, "TP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     assert_eq!(sent(&mut connection), "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx");
     assert_eq!(connection.step(0), ConnectionStep::Close);
 }
@@ -388,12 +388,12 @@ fn a_whole_request_is_not_refused() {
     feed(&mut connection, &GET[9..]);
     assert_eq!(connection.step(0), ConnectionStep::Request);
     connection.refuse(Status::UNAVAILABLE);
-    assert_eq!((connection.step(0), connection.refused()), (ConnectionStep::Request, None));
-    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!((connection.step(0), connection.refused), (ConnectionStep::Request, None));
+    connection.answer.full(Status::OK, &[], b"x").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Read);
     connection.refuse(Status::UNAVAILABLE);
     assert_eq!(connection.step(0), ConnectionStep::Shut);
-    assert_eq!(connection.refused(), Some(Status::UNAVAILABLE));
+    assert_eq!(connection.refused, Some(Status::UNAVAILABLE));
     let text = sent(&mut connection);
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.contains("xHTTP/1.1 503 "), "{text}");
 }
@@ -405,7 +405,7 @@ fn a_refusal_without_room() {
     let (mut input, mut output) = ([0; 256], [0; 80]);
     let mut connection = connected((&mut input, &mut output), &[GET, "BAD\r\n\r\n"].concat());
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"").unwrap();
+    connection.answer.full(Status::OK, &[], b"").unwrap();
     for _ in 0..2 {
         assert_eq!(connection.step(0), ConnectionStep::Write);
     }
@@ -416,8 +416,8 @@ fn a_refusal_without_room() {
     let (mut input, mut output) = ([0; 256], [0; 40]);
     let mut connection = connected((&mut input, &mut output), "BAD\r\n\r\n");
     assert_eq!(connection.step(0), ConnectionStep::Shut);
-    assert_eq!((connection.has_pending(), connection.refused()), (false, Some(Status::BAD_REQUEST)));
-    connection.end_of_input();
+    assert_eq!((connection.has_pending(), connection.refused), (false, Some(Status::BAD_REQUEST)));
+    connection.ended = true;
     assert_eq!(connection.step(0), ConnectionStep::Close);
 }
 
@@ -531,7 +531,7 @@ fn a_connection_with_pending_bytes_is_not_idle() {
     let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
     feed(&mut connection, GET);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"").unwrap();
+    connection.answer.full(Status::OK, &[], b"").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Read);
     assert_eq!((connection.next_deadline(), connection.expire(999)), (Some(1_000), ExpireStatus::Nothing));
     sent(&mut connection);

@@ -25,7 +25,7 @@ pub(crate) fn run(
             ConnectionStep::Close => break,
             _ => {
                 send(&mut connection, note);
-                if rest.is_empty() && connection.input_ended() {
+                if rest.is_empty() && connection.ended {
                     break;
                 }
                 read(&mut connection, &mut rest, cuts.next().copied().unwrap_or(0));
@@ -69,7 +69,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 /// Reads the next piece; `cut` 0 reads as much as there is room for.
 fn read(connection: &mut Connection<'_, 8>, rest: &mut &[u8], cut: u8) {
     if rest.is_empty() {
-        connection.end_of_input();
+        connection.ended = true;
         return;
     }
     let space = connection.space();
@@ -118,10 +118,10 @@ fn answer(connection: &mut Connection<'_, 8>, note: &mut dyn FnMut(&[u8])) {
     };
     if done.is_err() && answer.is_owed() {
         connection.close();
-        let _ = connection.answer().full(Status::INTERNAL_SERVER_ERROR, &[], b"");
+        let _ = connection.answer.full(Status::INTERNAL_SERVER_ERROR, &[], b"");
         note(b"full");
         // The store has no room even for that: the connection ends.
-        connection.end_of_input();
+        connection.ended = true;
         connection.consume();
     }
 }

@@ -316,7 +316,7 @@ fn another_parser_agrees_on_each_byte() {
             let others = other.headers.iter().map(|header| (header.name, header.value));
             assert!(head.iter().eq(others), "{shown}");
             // What the endpoint sees is what a walk through the headers finds.
-            let session = head.request_head().fields.get(crate::names::Known::Session).first();
+            let session = head.request_head().fields.get(crate::names::Known::Session).value;
             assert_eq!(session, head.get("mcp-session-id").map(<[u8]>::trim_ascii), "{shown}");
         }
     }
@@ -400,7 +400,7 @@ fn heads_of_the_largest_size() {
             match connection.step(0) {
                 ConnectionStep::Read => {}
                 ConnectionStep::Request => return 200,
-                _ => return connection.refused().map_or(0, |status| status.0),
+                _ => return connection.refused.map_or(0, |status| status.0),
             }
         }
         0

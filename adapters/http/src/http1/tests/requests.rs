@@ -33,7 +33,7 @@ fn a_store_grows_only_when_it_is_full() {
         connection.space()[..piece.len()].copy_from_slice(piece.as_bytes());
         connection.filled(piece.len());
         assert_eq!(connection.step(0), ConnectionStep::Request);
-        connection.answer().full(Status::OK, &[], b"").unwrap();
+        connection.answer.full(Status::OK, &[], b"").unwrap();
         sent(&mut connection);
         assert_eq!(connection.step(0), ConnectionStep::Read);
         connection.space();
@@ -224,7 +224,7 @@ fn after(first: &str, limits: ConnectionLimits, then: &mut dyn FnMut(&mut Connec
     let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
     feed(&mut connection, first);
     assert_eq!(connection.step(0), ConnectionStep::Request);
-    connection.answer().full(Status::OK, &[], b"").unwrap();
+    connection.answer.full(Status::OK, &[], b"").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Read);
     sent(&mut connection);
     work::take();
@@ -260,11 +260,11 @@ fn the_same_head_again() {
                 // Another head, which has no length, and then the first one again.
                 assert_eq!(connection.step(0), ConnectionStep::Request);
                 assert_eq!(connection.exchange().unwrap().0.head.method(), "GET");
-                connection.answer().full(Status::OK, &[], b"").unwrap();
+                connection.answer.full(Status::OK, &[], b"").unwrap();
                 assert_eq!(connection.step(0), ConnectionStep::Read);
                 feed(connection, &post("/a?b", "0", ""));
                 assert_eq!(connection.step(0), ConnectionStep::Request);
-                connection.answer().full(Status::OK, &[], b"").unwrap();
+                connection.answer.full(Status::OK, &[], b"").unwrap();
             }
             assert_eq!(connection.step(0), ConnectionStep::Read);
             sent(connection);

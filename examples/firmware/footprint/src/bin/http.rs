@@ -38,16 +38,16 @@ fn serve() {
     let mut app = App::new(&RAW, &mut device);
     let mut port = Port::open();
     while let Some(count) = port.read(http.space()) {
-        http.filled(count);
+        http.connection.filled(count);
         let mut wait = WaitFor::Read;
         port.timed(|| {
             // There is no clock here. With a clock, pass its time in `now`.
             let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
             wait = http.serve(&mut host, &mut |bytes| bytes.fill(7));
         });
-        let sent = port.write(http.pending());
-        http.sent(sent);
-        if wait == WaitFor::Close && !http.has_pending() {
+        let sent = port.write(http.connection.pending());
+        http.connection.sent(sent);
+        if wait == WaitFor::Close && !http.connection.has_pending() {
             http.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
             http.reset();
         }
