@@ -564,3 +564,7 @@ pub(crate) fn fault_code(fault: ParseError) -> (i32, &'static str) {
         _ => (code::PARSE, "Parse error"),
     }
 }
+/// Returns whether a result ends its request: its `resultType` is `complete` or missing. Only such a result has caching hints.
+pub(crate) fn is_complete(result: Raw<'_>) -> bool {
+    result.get("resultType").is_none_or(|kind| kind.text().is_some_and(|kind| kind.eq_str("complete")))
+}

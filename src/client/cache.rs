@@ -26,11 +26,11 @@
 //! ```
 
 use super::ChangeNotification;
-use super::responses::is_complete;
 use crate::json::Raw;
 use crate::memory::Store;
 use crate::memory::records::{OVERHEAD, Record, Records};
 use crate::protocol::Method;
+use crate::rpc::is_complete;
 use crate::time::Millis;
 
 /// The methods whose results may be kept. Their index is the kind of a record.

@@ -5,7 +5,6 @@
 use super::pending::{after, until};
 use super::request::write_request;
 use super::request_meta::MetaParts;
-use super::responses::is_complete;
 use super::timeouts::write_timed_out;
 use super::{
     Client, ClientEvent, ErrorObject, PendingId, ProtocolViolation, RequestError, SendError, TransportError, Turn,
@@ -14,7 +13,7 @@ use crate::json::{Raw, Text};
 use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
-use crate::rpc::{Envelope, write_notification};
+use crate::rpc::{Envelope, is_complete, write_notification};
 use crate::sink::{FullError, MessageHead, Out, RequestInfo};
 use crate::time::Millis;
 

@@ -130,7 +130,6 @@ impl<'a> Form<'a> {
 
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Field<'a> {
     /// The name: the key in the answer.
     pub name: Text<'a>,

@@ -123,7 +123,6 @@ const REFUSED: RpcError<'static> = RpcError::internal(words("A layer has refused
 
 /// A request on its way out, for [`Layer::request`].
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct LayerRequest<'r> {
     /// The token of the request.
     pub token: PendingId,

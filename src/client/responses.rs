@@ -241,12 +241,6 @@ impl Client<'_> {
     }
 }
 
-/// Returns `true` if `resultType` is `complete` or missing.
-pub(crate) fn is_complete(result: Raw<'_>) -> bool {
-    let kind = result.get("resultType");
-    kind.is_none_or(|kind| kind.text().is_some_and(|kind| kind.eq_str("complete")))
-}
-
 /// Reports a response without a request. An error without an id answers a message that the server could not read.
 /// An error with an id is late, for example the answer to a cancelled request.
 fn unknown<'a>(envelope: &Envelope<'_>) -> ClientEvent<'a> {

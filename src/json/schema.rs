@@ -50,15 +50,15 @@ impl SchemaError {
 
     /// Panics with `what`, the place and what was expected: in a constant, the error of the compiler.
     pub(crate) const fn panic(self, what: &str) -> ! {
-        let mut text = Message { bytes: [0; 200], len: 0 };
-        text.push(what);
-        text.push(", line ");
-        text.push_number(self.line);
-        text.push(", column ");
-        text.push_number(self.column);
-        text.push(": expected ");
-        text.push(self.expected);
-        let (message, _) = text.bytes.split_at(text.len);
+        let mut text = Pen { bytes: [0; 200], len: 0 };
+        text.put(what);
+        text.put(", line ");
+        text.digits(self.line as u128);
+        text.put(", column ");
+        text.digits(self.column as u128);
+        text.put(": expected ");
+        text.put(self.expected);
+        let (message, _) = text.bytes.split_at(if text.len < 200 { text.len } else { 200 });
         match core::str::from_utf8(message) {
             Ok(message) => panic!("{}", message),
             Err(_) => panic!("{}", self.expected),
@@ -66,35 +66,34 @@ impl SchemaError {
     }
 }
 
-/// A text that is made in a constant. What does not fit is left out.
-struct Message {
-    bytes: [u8; 200],
-    len: usize,
+/// Writes a text when the program is compiled; only counts what does not fit.
+pub(crate) struct Pen<const N: usize> {
+    pub(crate) bytes: [u8; N],
+    pub(crate) len: usize,
 }
 
-impl Message {
-    #[allow(clippy::indexing_slicing, reason = "`get_mut` is not const; the index is checked")]
-    const fn push(&mut self, text: &str) {
-        let mut n = 0;
-        while n < text.len() && self.len < self.bytes.len() {
-            self.bytes[self.len] = byte(text.as_bytes(), n);
-            self.len += 1;
-            n += 1;
+impl<const N: usize> Pen<N> {
+    pub(crate) const fn byte(&mut self, byte: u8) {
+        #[allow(clippy::indexing_slicing, reason = "`get_mut` is not const; the index is checked")]
+        if self.len < N {
+            self.bytes[self.len] = byte;
+        }
+        self.len += 1;
+    }
+
+    pub(crate) const fn put(&mut self, text: &str) {
+        let mut rest = text.as_bytes();
+        while let [byte, behind @ ..] = rest {
+            self.byte(*byte);
+            rest = behind;
         }
     }
 
-    const fn push_number(&mut self, number: u32) {
-        let mut power = 1;
-        while number / power >= 10 {
-            power *= 10;
+    pub(crate) const fn digits(&mut self, value: u128) {
+        if value >= 10 {
+            self.digits(value / 10);
         }
-        while power > 0 {
-            let digit = [b'0' + (number / power % 10) as u8];
-            if let Ok(digit) = core::str::from_utf8(&digit) {
-                self.push(digit);
-            }
-            power /= 10;
-        }
+        self.byte(b'0' + (value % 10) as u8);
     }
 }
 

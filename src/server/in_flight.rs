@@ -9,7 +9,7 @@ use crate::machine;
 use crate::memory::FixedText;
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
-use crate::rpc::{begin, same_id};
+use crate::rpc::{begin, is_complete, same_id};
 use crate::sink::{FullError, MessageHead, Out, whole};
 
 /// Handlers can ask. Without the feature the compiler leaves out all code that depends on it.
@@ -612,11 +612,6 @@ impl Server<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns whether a result of the application ends its request. Only such a result has caching hints.
-pub(crate) fn is_complete(result: Raw<'_>) -> bool {
-    result.get("resultType").and_then(|kind| kind.text()).is_none_or(|kind| kind.eq_str("complete"))
 }
 
 #[cfg(all(test, feature = "ask"))]

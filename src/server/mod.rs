@@ -33,7 +33,7 @@ pub use batch::BatchOut;
 pub use id::{RequestToken, Scope, ServerId};
 #[cfg(feature = "ask")]
 pub(crate) use in_flight::Ended;
-pub(crate) use in_flight::{ASKS, IdText, OVERLOADED, is_complete};
+pub(crate) use in_flight::{ASKS, IdText, OVERLOADED};
 pub use in_flight::{ID_MAX, RequestSlot};
 pub use notify::{NotifyStatus, Progress, ProgressValue, PullStatus, ServerChange};
 pub use peer::Peer;

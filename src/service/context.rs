@@ -7,12 +7,12 @@ use crate::json::{JsonKind, Raw, Text, object::Object};
 use crate::memory::records::{self, Keep};
 use crate::protocol::{ClientCapability, LoggingLevel, Method, ServerCapability, code, meta};
 use crate::revision::Revision;
-use crate::rpc::{RequestMembers, begin};
+use crate::rpc::{RequestMembers, begin, is_complete};
 use crate::server::around::ResultMeta;
 use crate::server::notify::{least_level, notify_log, notify_progress};
 use crate::server::{
     AssociatedData, Caching, Millis, NotifyStatus, Progress, RequestSlot, RequestToken, RpcError, Scope, Seal,
-    ServerId, ServerInfo, StreamBody, is_complete, respond_failure, words,
+    ServerId, ServerInfo, StreamBody, respond_failure, words,
 };
 use crate::sink::{FullError, MessageHead, Out, Writer, whole};
 use crate::trace_context::TraceContext;

@@ -79,9 +79,8 @@ pub use returned::{
     Answered, DisplayAnswer, NoOutput, OutputOf, PlainValue, Returned, ReturnedError, TextAnswer, TextContext,
 };
 
-use self::text::Pen;
 use super::PromptArgument;
-use crate::json::Raw;
+use crate::json::{Raw, schema::Pen};
 use crate::search::same;
 use crate::sink::{FullError, Sink};
 #[cfg(doc)]

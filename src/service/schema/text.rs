@@ -1,31 +1,10 @@
 //! Writes schemas as text, when the program is compiled.
 
 use super::{Kind, Limit, Property, TypeSchema, Variant};
+use crate::json::schema::Pen;
 use crate::search::same;
 
-/// Writes a schema when the program is compiled; only counts what does not fit.
-pub(super) struct Pen<const N: usize> {
-    pub(super) bytes: [u8; N],
-    pub(super) len: usize,
-}
-
 impl<const N: usize> Pen<N> {
-    const fn byte(&mut self, byte: u8) {
-        #[allow(clippy::indexing_slicing, reason = "`get_mut` is not const; the index is checked")]
-        if self.len < N {
-            self.bytes[self.len] = byte;
-        }
-        self.len += 1;
-    }
-
-    const fn put(&mut self, text: &str) {
-        let mut rest = text.as_bytes();
-        while let [byte, behind @ ..] = rest {
-            self.byte(*byte);
-            rest = behind;
-        }
-    }
-
     /// Writes a string, with quotes and escapes.
     const fn string(&mut self, text: &str) {
         self.byte(b'"');
@@ -55,13 +34,6 @@ impl<const N: usize> Pen<N> {
             self.byte(b'-');
         }
         self.digits(value.unsigned_abs());
-    }
-
-    const fn digits(&mut self, value: u128) {
-        if value >= 10 {
-            self.digits(value / 10);
-        }
-        self.byte(b'0' + (value % 10) as u8);
     }
 
     const fn limit(&mut self, key: &str, limit: Option<Limit>) {
