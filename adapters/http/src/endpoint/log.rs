@@ -10,7 +10,6 @@ use mcp_sansio::memory::Store;
 use mcp_sansio::sink::copy;
 
 use super::list::{Links, List};
-use super::stream::Stream;
 
 /// Bytes of a block.
 const BLOCK: usize = 64;
@@ -57,7 +56,15 @@ pub(crate) struct Chain {
     kept: Links,
 }
 
-const KEPT: fn(&mut Stream) -> &mut Links = |stream| &mut stream.chain.kept;
+/// A slot with a chain: an event stream.
+pub(crate) trait HasChain {
+    fn chain(&self) -> &Chain;
+    fn chain_mut(&mut self) -> &mut Chain;
+}
+
+fn kept(stream: &mut impl HasChain) -> &mut Links {
+    &mut stream.chain_mut().kept
+}
 
 impl Chain {
     pub(crate) const EMPTY: Chain = Chain {
@@ -199,11 +206,11 @@ impl<'m> Log<'m> {
     }
 
     /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.
-    pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, streams: &mut [impl HasChain], slot: u16, mut bytes: &[u8]) -> bool {
         if !self.reserve(streams, slot, bytes.len()) {
             return false;
         }
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return false };
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return false };
         self.spare -= chain.spare();
         while !bytes.is_empty() {
             if chain.tail() == 0 && !self.lengthen(chain) {
@@ -220,13 +227,13 @@ impl<'m> Log<'m> {
     }
 
     /// Appends the head of a record and returns its place.
-    pub(crate) fn open(&mut self, streams: &mut [Stream], slot: u16, tag: u8) -> Option<Spot> {
+    pub(crate) fn open(&mut self, streams: &mut [impl HasChain], slot: u16, tag: u8) -> Option<Spot> {
         if !self.reserve(streams, slot, HEAD) {
             return None;
         }
-        let before = streams.get(usize::from(slot)).map(|stream| stream.chain.end)?;
+        let before = streams.get(usize::from(slot)).map(|stream| stream.chain().end)?;
         let appended = self.append(streams, slot, &[0, 0, 0, 0, tag]);
-        let chain = streams.get(usize::from(slot)).map(|stream| stream.chain)?;
+        let chain = streams.get(usize::from(slot)).map(|stream| *stream.chain())?;
         let place = if before == Spot::NOWHERE { chain.start } else { self.normal(before) };
         appended.then_some(place)
     }
@@ -284,8 +291,8 @@ impl<'m> Log<'m> {
 
     /// Notes that the current record was sent. Keeps it, or forgets it and all before it: a client cannot resume
     /// before a missing record.
-    pub(crate) fn set_sent(&mut self, streams: &mut [Stream], slot: u16, event: u32, keep: bool) {
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
+    pub(crate) fn set_sent(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32, keep: bool) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         let size = self.record(chain.read).size.min(chain.unsent());
         self.spare -= chain.spare();
         (chain.read, chain.sent, self.sent) = (chain.part, chain.sent + size, self.sent + size);
@@ -300,8 +307,8 @@ impl<'m> Log<'m> {
     }
 
     /// Sends events from `event` on next, most of them again. They are not forgotten before.
-    pub(crate) fn seek(&mut self, streams: &mut [Stream], slot: u16, event: u32) {
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
+    pub(crate) fn seek(&mut self, streams: &mut [impl HasChain], slot: u16, event: u32) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         let (mut spot, mut before) = (chain.start, 0);
         for _ in chain.first..event {
             let size = self.record(spot).size;
@@ -313,7 +320,7 @@ impl<'m> Log<'m> {
         (chain.read, chain.sent) = (spot, before);
         self.spare += chain.spare();
         match before {
-            0 => self.kept.remove(streams, slot, KEPT),
+            0 => self.kept.remove(streams, slot, kept),
             _ => self.enlist(streams, slot),
         }
         while self.sent > self.keep && self.evict(streams) {}
@@ -343,9 +350,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets all records of a stream.
-    pub(crate) fn forget(&mut self, streams: &mut [Stream], slot: u16) {
-        self.kept.remove(streams, slot, KEPT);
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
+    pub(crate) fn forget(&mut self, streams: &mut [impl HasChain], slot: u16) {
+        self.kept.remove(streams, slot, kept);
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         self.spare -= chain.spare();
         self.sent -= chain.sent;
         self.give_back(chain);
@@ -354,7 +361,7 @@ impl<'m> Log<'m> {
 
     /// Gives memory back to the allocator if little of it is used. Costs no more than the records forgotten since
     /// the last call.
-    pub(crate) fn release(&mut self, streams: &mut [Stream]) {
+    pub(crate) fn release(&mut self, streams: &mut [impl HasChain]) {
         let little = self.fresh as usize > LITTLE.max(streams.len()) && self.used < self.fresh as usize / 4;
         if !cfg!(feature = "alloc") || !little {
             return;
@@ -370,7 +377,7 @@ impl<'m> Log<'m> {
             }
             free = after;
         }
-        for chain in streams.iter_mut().map(|stream| &mut stream.chain) {
+        for chain in streams.iter_mut().map(HasChain::chain_mut) {
             let mut block = chain.start.block;
             while block != NONE {
                 if block >= end {
@@ -386,9 +393,9 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets sent records until `bytes` bytes can be appended.
-    fn reserve(&mut self, streams: &mut [Stream], slot: u16, bytes: usize) -> bool {
+    fn reserve(&mut self, streams: &mut [impl HasChain], slot: u16, bytes: usize) -> bool {
         loop {
-            let Some(chain) = streams.get(usize::from(slot)).map(|stream| &stream.chain) else { return false };
+            let Some(chain) = streams.get(usize::from(slot)).map(HasChain::chain) else { return false };
             if bytes.saturating_sub(chain.tail()).div_ceil(DATA) <= self.total - self.used {
                 return true;
             }
@@ -399,17 +406,17 @@ impl<'m> Log<'m> {
     }
 
     /// Forgets one sent record of the stream that has had some for the longest time.
-    fn evict(&mut self, streams: &mut [Stream]) -> bool {
+    fn evict(&mut self, streams: &mut [impl HasChain]) -> bool {
         let Some(slot) = self.kept.first() else { return false };
-        let Some(chain) = streams.get(usize::from(slot)).map(|stream| &stream.chain) else { return false };
+        let Some(chain) = streams.get(usize::from(slot)).map(HasChain::chain) else { return false };
         let (size, next) = (self.record(chain.start).size.clamp(1, chain.sent.max(1)), chain.first + 1);
         self.drop_front(streams, slot, size, next);
         true
     }
 
     /// Forgets `bytes` bytes of sent records; `first` is the number of the event after them.
-    fn drop_front(&mut self, streams: &mut [Stream], slot: u16, bytes: usize, first: u32) {
-        let Some(chain) = streams.get_mut(usize::from(slot)).map(|stream| &mut stream.chain) else { return };
+    fn drop_front(&mut self, streams: &mut [impl HasChain], slot: u16, bytes: usize, first: u32) {
+        let Some(chain) = streams.get_mut(usize::from(slot)).map(HasChain::chain_mut) else { return };
         let bytes = bytes.min(chain.sent);
         self.spare -= chain.spare();
         (chain.len, chain.sent, chain.first) = (chain.len - bytes, chain.sent - bytes, first);
@@ -431,14 +438,14 @@ impl<'m> Log<'m> {
         }
         self.spare += chain.spare();
         if chain.sent == 0 {
-            self.kept.remove(streams, slot, KEPT);
+            self.kept.remove(streams, slot, kept);
         }
     }
 
     /// Puts a stream at the end of the list of those with sent records, if it is not in the list.
-    fn enlist(&mut self, streams: &mut [Stream], slot: u16) {
-        if streams.get(usize::from(slot)).is_some_and(|stream| !stream.chain.kept.are_listed()) {
-            self.kept.push(streams, slot, KEPT);
+    fn enlist(&mut self, streams: &mut [impl HasChain], slot: u16) {
+        if streams.get(usize::from(slot)).is_some_and(|stream| !stream.chain().kept.are_listed()) {
+            self.kept.push(streams, slot, kept);
         }
     }
 

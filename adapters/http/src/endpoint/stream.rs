@@ -8,7 +8,7 @@ use mcp_sansio::sink::Sink;
 
 use super::ids::StreamId;
 use super::list::{Free, Links, List};
-use super::log::{Chain, Log};
+use super::log::{Chain, HasChain, Log};
 use super::session::{Session, Sessions};
 
 /// The state of a stream. In `Quiet`, `Ready` and `Sending` it is attached: its client has a connection for it.
@@ -143,6 +143,16 @@ pub struct Stream {
     ready: Links,
     /// Its neighbours among those of its session.
     mates: Links,
+}
+
+impl HasChain for Stream {
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    fn chain_mut(&mut self) -> &mut Chain {
+        &mut self.chain
+    }
 }
 
 impl Stream {
