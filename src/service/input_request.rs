@@ -396,7 +396,7 @@ pub enum InputError {
 /// See [Input](crate::duties::server#input).
 #[derive(Clone, Copy, Debug)]
 pub struct InputResponse<'a> {
-    /// The result, unchanged, or the reason why there is none.
+    /// The unchanged result, or the [`InputError`] of the question.
     pub result: Result<Raw<'a>, InputError>,
 }
 

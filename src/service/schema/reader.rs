@@ -92,7 +92,7 @@ const FOUND_MAX: usize = 64;
 #[derive(Debug)]
 pub struct ArgumentReader<'a> {
     scratch: &'a mut [u8],
-    /// What was wrong.
+    /// The first error.
     pub error: Option<ArgumentError<'a>>,
     /// The steps to the error, the last one first.
     path: [Step; STEPS],
