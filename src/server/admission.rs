@@ -119,7 +119,7 @@ impl Server<'_> {
 
     /// Admits a request that the server would answer itself, for a program that answers it with [`respond`](Server::respond) or
     /// [`fail`](Server::fail): one that passes [`Method::is_setting`] on. Its effect comes by
-    /// [`set_subscribed`](Server::set_subscribed) and [`Peer::log_level`]. Returns `None` if the request was
+    /// [`set_subscribed`](Server::set_subscribed) and [`Peer::log_level`](super::Peer::log_level). Returns `None` if the request was
     /// refused.
     ///
     /// # Errors

@@ -45,7 +45,7 @@
 //! | the same in each revision, and in late answers | [`RequestContext::client_supports`], [`Extension::accepts`] |
 //! | members of a result, `resultType` | [`RequestContext::result_as`], from each handler; so a `tools/call` is answered with another kind of result |
 //! | `_meta` of results and entries | [`RequestContext::set_meta`], [`Tool::meta`](super::Tool::meta) and its like |
-//! | `_meta` of the contents of a resource | [`ReadResource::contents_meta`] |
+//! | `_meta` of the contents of a resource | [`contents_meta`](super::ReadResource::contents_meta) |
 //! | results that are kept for later | [`Service::write_detached_result`](super::Service::write_detached_result), [`RequestContext::fail_raw`], [`InputRequest::write`](super::InputRequest::write), [`InputRequest::kept`](super::InputRequest::kept), [`InputResponse::new`](super::InputResponse::new) |
 //! | requests of it that wait | [`RequestContext::suspend`], [`RequestToken::to_bits`](crate::server::RequestToken::to_bits) |
 //! | members of an entry of `tools/list` | [`Tool::entry`](super::Tool::entry) |
