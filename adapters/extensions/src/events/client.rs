@@ -11,10 +11,10 @@
 //!
 //! let mut bell = EventFollower::new("bell.rung").cursor_from(None); // the cursor of the last run, if there is one
 //! let EventStep::Send(request) = bell.next(0) else { panic!() };
-//! assert_eq!(request.method_name(), "events/stream");
+//! assert_eq!(request.name, "events/stream");
 //! bell.refused(-32026, 5); // a server that is only polled
 //! let EventStep::Send(request) = bell.next(5) else { panic!() };
-//! assert_eq!(request.method_name(), "events/poll");
+//! assert_eq!(request.name, "events/poll");
 //! bell.answered(Raw::constant(r#"{"events":[],"cursor":"77.0","nextPollMs":5000}"#), 10)?;
 //! assert!(matches!(bell.next(20), EventStep::Wait(5010)));
 //! let EventStep::Send(request) = bell.next(5010) else { panic!() };

@@ -93,7 +93,7 @@ pub struct DeliveryStatus {
 /// let secret = WebhookSecret::new(&[7; 32]).unwrap(); // secure random bytes
 /// let bell = EventFollower::new("bell.rung").cursor_from(None);
 /// let mut hooks = [WebhookFollower::new(bell, "https://example.com/hooks/1", secret)];
-/// assert_eq!(hooks[0].subscribe().method_name(), "events/subscribe");
+/// assert_eq!(hooks[0].subscribe().name, "events/subscribe");
 /// hooks[0].subscribed(Raw::constant(r#"{"id":"sub_1","refreshBefore":"2026-07-28T10:00:00Z"}"#), 1_785_231_000_000)?;
 ///
 /// let body = br#"{"eventId":"e1","name":"bell.rung","timestamp":"2026-07-28T09:30:00Z","data":{"door":2}}"#;

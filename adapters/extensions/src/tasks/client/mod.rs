@@ -27,7 +27,7 @@
 //! let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT);
 //! assert!(matches!(task.next(0), TaskStep::Wait(5000)));
 //! let TaskStep::Send(request) = task.next(5000) else { panic!() };
-//! assert_eq!(request.method_name(), "tasks/get");
+//! assert_eq!(request.name, "tasks/get");
 //! let got = Raw::constant(
 //!     r#"{"resultType":"complete","taskId":"786512e2","status":"completed","result":{"content":[]}}"#,
 //! );
