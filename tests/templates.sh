@@ -29,7 +29,8 @@ done
 # The Pico's host talks to it through a copy of this file, so that the template is complete.
 cmp examples/firmware/serial.sh examples/templates/pico/serial.sh
 
-export CARGO_TARGET_DIR=$work/target
+# With what `.ci/run package` has compiled of others.
+export CARGO_TARGET_DIR=$root/target/published
 far=$(mktemp -d)
 trap 'rm -rf "$far"' EXIT
 for template in "$@"; do
