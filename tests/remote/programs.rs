@@ -13,12 +13,12 @@ pub(crate) fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Builds examples as this test is built, also if they are there, since they may be old.
+/// Builds examples as `cargo test --workspace` builds them, also if they are there, since they may be old.
 pub(crate) fn build(names: &[&str]) {
     let folder = profile();
     let profile = folder.file_name().and_then(|name| name.to_str()).expect("the folder of a profile");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--package", "mcp-sansio"]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["build", "--quiet", "--workspace"]);
     cargo.args(names.iter().flat_map(|name| ["--example", name]));
     cargo.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
     cargo.arg("--target-dir").arg(folder.parent().expect("the target folder"));

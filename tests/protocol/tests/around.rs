@@ -1,5 +1,5 @@
 //! Layers: what stands around the handlers of a service.
-mod common;
+use crate::common;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
 //! Requests of the server to the client ("questions"), in both eras: the cases that the prototypes got wrong.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::memory::{Slots, Store};

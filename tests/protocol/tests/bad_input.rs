@@ -1,5 +1,5 @@
 //! Bad input: a table of lines and their answers. No line ends the server, and the next message is always answered.
-mod common;
+use crate::common;
 
 use common::*;
 

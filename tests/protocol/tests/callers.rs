@@ -1,5 +1,5 @@
 //! Lists that differ by caller: what a caller does not see does not exist for it.
-mod common;
+use crate::common;
 
 use common::{MODERN, REVISIONS, Value, initialize, is_modern, json, parse, request};
 use mcp_sansio::json::Raw;

@@ -1,7 +1,6 @@
 //! The blocking client and the example servers, as real processes: over stdio and over HTTP, in all revisions.
 
-#[path = "../../remote/programs.rs"]
-mod programs;
+use crate::programs;
 
 use std::cell::RefCell;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! Clocks that jump by days, forward and back, as they do when a person or a time server sets them.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::*;

@@ -1,5 +1,5 @@
 //! Several servers in one program: each knows its own tokens, and refuses those of the others.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::frame::LineBuffer;

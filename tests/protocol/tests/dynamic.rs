@@ -1,6 +1,6 @@
 //! Tools, resources, templates and prompts that are not in constant tables: from the state, behind a lock, changing while they
 //! are listed.
-mod common;
+use crate::common;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

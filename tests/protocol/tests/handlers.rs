@@ -1,5 +1,5 @@
 //! Answers of handlers: errors of the application by `?`, texts of all types, progress with fractions.
-mod common;
+use crate::common;
 
 use std::borrow::Cow;
 

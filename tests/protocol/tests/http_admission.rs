@@ -1,6 +1,6 @@
 //! Limits of the input of connections: nothing after a refused head, little behind an open stream, and a total for
 //! all connections.
-mod common;
+use crate::common;
 
 use std::cell::Cell;
 

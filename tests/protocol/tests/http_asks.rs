@@ -1,5 +1,5 @@
 //! Questions to the client over HTTP: in sessions on streams, in 2026-07-28 as a result.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{Value, all_capabilities, answer, call, cancel, initialize, json, notify};

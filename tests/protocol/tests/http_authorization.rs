@@ -1,5 +1,5 @@
 //! Authorization at the endpoint: decisions that own their texts, decisions that come later, and decisions about messages.
-mod common;
+use crate::common;
 
 use std::cell::{Cell, RefCell};
 

@@ -1,5 +1,5 @@
 //! What an endpoint tells the other processes of its server, and what it does with what they tell.
-mod common;
+use crate::common;
 
 use std::sync::{Arc, Mutex};
 

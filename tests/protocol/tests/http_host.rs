@@ -1,5 +1,5 @@
 //! Whole exchanges as bytes: a wire connection served by an endpoint.
-mod common;
+use crate::common;
 
 use common::{World, call, everything, initialize, json};
 use mcp_sansio::server::{MessageLimits as ServerLimits, NotifyStatus, Progress, Server};

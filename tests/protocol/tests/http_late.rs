@@ -1,5 +1,5 @@
 //! Late answers over HTTP: of each kind of request, and of handlers that are resumed and then ask.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::*;

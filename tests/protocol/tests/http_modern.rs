@@ -1,5 +1,5 @@
 //! 2026-07-28 over HTTP: headers, status codes, listens.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{MODERN, Value, json, request};

@@ -1,5 +1,5 @@
 //! The HTTP+SSE transport of 2024-11-05.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{answer, call, initialize, json, notify};

@@ -1,5 +1,5 @@
 //! The HTTP client against the HTTP server, byte by byte and in larger pieces: legacy, modern, and the old transport.
-mod common;
+use crate::common;
 
 use common::{World, everything};
 use mcp_sansio::json::Raw;

@@ -1,5 +1,5 @@
 //! The checks of each HTTP request: method, path, media types, `Host` and `Origin`.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{MODERN, call, initialize, json, notify};

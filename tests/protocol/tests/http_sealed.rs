@@ -1,5 +1,5 @@
 //! Sessions with sealed ids, at two endpoints with one key.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{LEGACY, all_capabilities, initialize, json, notify};

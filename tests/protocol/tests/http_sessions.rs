@@ -1,5 +1,5 @@
 //! Sessions of the legacy revisions.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{LEGACY, MODERN, call, initialize, json, notify};

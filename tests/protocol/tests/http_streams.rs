@@ -1,5 +1,5 @@
 //! Event streams: the first event, ids, resumption, lost connections, slow readers.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::{Value, World, answer, cancel, json, notify};

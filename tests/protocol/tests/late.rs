@@ -1,5 +1,5 @@
 //! Late answers: of each kind of request, in each revision, and of handlers that are resumed.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::json::{Raw, Text};

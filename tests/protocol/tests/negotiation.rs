@@ -1,5 +1,5 @@
 //! The opening of connections: each pair of revisions, both eras, and all errors.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::protocol::ServerCapability;

@@ -1,5 +1,5 @@
 //! A client that leaves at any byte, and another one on the same wire: `LineServer::new_peer`.
-mod common;
+use crate::common;
 
 use common::handlers::{confirm, echo, later, read_text};
 use common::*;

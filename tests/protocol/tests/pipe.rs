@@ -1,7 +1,6 @@
 //! One-shot pipes: each prefix of a session gets exactly its answers, and a clean end.
-mod common;
-#[path = "../../remote/programs.rs"]
-mod programs;
+use crate::common;
+use crate::programs;
 
 use common::*;
 use mcp_sansio::server::MessageLimits;

@@ -1,5 +1,5 @@
 //! Changes that handlers publish: over lines and over HTTP, in all revisions, at once, late and when they run again.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::*;

@@ -1,5 +1,5 @@
 //! Requests in flight, late answers, published changes, progress, log messages, and unsubscribing.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::memory::{Slots, Store};

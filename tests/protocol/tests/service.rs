@@ -1,5 +1,5 @@
 //! A service with wrong tables, handlers and requests, and cases that few other tests have.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::frame::LineBuffer;

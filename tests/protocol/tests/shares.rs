@@ -1,6 +1,6 @@
 //! Each client's share of common resources: requests in flight, questions, sessions, subscriptions. Each resource has
 //! a share for one client and a total for all.
-mod common;
+use crate::common;
 
 use common::http::*;
 use common::*;

@@ -1,4 +1,4 @@
-//! The sizes of the types that applications hold: printed (`cargo test --test sizes -- --nocapture`) and limited.
+//! The sizes of the types that applications hold: printed (`cargo test --test protocol sizes -- --nocapture`) and limited.
 
 use mcp_sansio::line_server::LineServer;
 use mcp_sansio::server::{RequestSlot, RequestToken, Server, ServerEvent};

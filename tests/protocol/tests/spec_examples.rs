@@ -1,6 +1,6 @@
 //! The examples of the specification of 2026-07-28: messages to a server are fed to the engine, messages of a server
 //! pass through it. Skipped, with a line on stderr, where the specification is not there.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio_test_support::{Example, Oracle, spec_examples};

@@ -1,5 +1,5 @@
 //! The method decides which member names the target of a request: another `name` or `uri` beside it changes nothing.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::json::Raw;

@@ -1,5 +1,5 @@
 //! The trace context of requests on the server: each kind of request, each revision, and runs after the first.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio::server::RequestToken;

@@ -1,6 +1,6 @@
 //! Golden transcripts: one file for each topic and revision, compared byte by byte, for any cutting of the input and
 //! any size of the output window.
-mod common;
+use crate::common;
 
 use common::*;
 use mcp_sansio_test_support::{Line, Transcript, golden_server};

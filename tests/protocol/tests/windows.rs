@@ -1,5 +1,5 @@
 //! Full sinks, small windows, large content, and cancellation in the middle.
-mod common;
+use crate::common;
 
 use common::handlers::{book_text, picture_bytes};
 use common::*;
