@@ -4,7 +4,7 @@
 # A lost vectorisation shows nowhere else. What the floor needs is recorded to compare with and not checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command -v valgrind >/dev/null || { apt-get update -qq && apt-get install -y -qq valgrind >/dev/null; }
+command -v valgrind >/dev/null || tests/apt.sh valgrind
 now=$(mktemp)
 trap 'rm -f "$now"' EXIT
 bash benches/counts.sh >"$now"

@@ -6,7 +6,7 @@
 # usage: benches/syscalls.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command -v strace >/dev/null || { apt-get update -qq && apt-get install -y -qq strace >/dev/null; }
+command -v strace >/dev/null || tests/apt.sh strace
 target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --profile fast -p mcp-sansio-bench --features http --bin http --bin calc --bin floor-http
 cargo build --quiet --profile fast -p mcp-sansio-bench --features smol-http --bin calc-smol

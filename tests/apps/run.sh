@@ -13,7 +13,7 @@ if [ ! -f node_modules/.stamp ] || [ "$(cat node_modules/.stamp)" != "$(cat pack
 fi
 export CHROMIUM="${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}"
 if [ -z "$CHROMIUM" ]; then
-    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-inter >/dev/null
+    "$root/tests/apt.sh" chromium fonts-inter
     CHROMIUM=$(command -v chromium)
 fi
 

@@ -60,17 +60,6 @@ bm_rustup_source() {
     bm_for_a_while rustup component add rust-src </dev/null >&2
 }
 
-# apt-get install, where that can work.
-bm_apt() {
-    command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return 1
-    bm_say "apt-get install $*"
-    if ! DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" </dev/null >&2; then
-        # Perhaps only the lists are missing or old.
-        apt-get -qq update </dev/null >&2 &&
-            DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" </dev/null >&2
-    fi
-}
-
 # Whether Debian's toolchain is there, whole, and can take this crate. Debian
 # packages plain `rustc` too, which in bookworm is far too old.
 bm_debian_ready() {
@@ -82,7 +71,7 @@ bm_debian_ready() {
 }
 
 bm_debian() {
-    bm_debian_ready || { bm_apt rustc-web cargo-web rust-web-src lld && bm_debian_ready; } || return 1
+    bm_debian_ready || { "$bm_root/tests/apt.sh" rustc-web cargo-web rust-web-src lld && bm_debian_ready; } || return 1
     /usr/bin/rustc --print target-list </dev/null | grep -qx -- "$1"
 }
 
@@ -184,7 +173,7 @@ bm_qemu() {
     BM_QEMU=qemu-system-arm
     case ${1:-} in riscv32*) BM_QEMU=qemu-system-riscv32 package=qemu-system-misc ;; esac
     command -v "$BM_QEMU" >/dev/null && return
-    bm_apt "$package" && command -v "$BM_QEMU" >/dev/null && return
+    "$bm_root/tests/apt.sh" "$package" && command -v "$BM_QEMU" >/dev/null && return
     bm_say "no $BM_QEMU"
     return 1
 }

@@ -76,9 +76,7 @@ callers=$(objdump -dr "$work"/mcp-*.o | awk '/^[0-9a-f]+ <.*>:$/ { name = $2 } /
     grep -vE 'copy_within|4core3str4iter|core\.\.str\.\.iter|slice_index_fail' | sort -u || true)
 if [ -n "$callers" ]; then echo "c: the library can panic: $callers" >&2; exit 1; fi
 
-if ! command -v arm-none-eabi-gcc >/dev/null; then
-    [ "$(id -u)" = 0 ] && apt-get install -y -q gcc-arm-none-eabi >/dev/null 2>&1 || true
-fi
+command -v arm-none-eabi-gcc >/dev/null || tests/apt.sh gcc-arm-none-eabi || true
 if ! command -v arm-none-eabi-gcc >/dev/null; then
     echo "c: left out: no arm-none-eabi-gcc (apt install gcc-arm-none-eabi)" >&2
     exit 0

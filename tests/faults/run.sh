@@ -3,10 +3,7 @@
 # strace makes them fail. It is installed where it is missing; without it this is left out, but in CI that is a failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-if ! command -v strace >/dev/null; then
-  sudo=$([ "$(id -u)" = 0 ] || command -v sudo || true)
-  $sudo apt-get update -qq && $sudo apt-get install -y -qq strace || true
-fi
+command -v strace >/dev/null || tests/apt.sh strace || true
 if ! strace -qq -o /dev/null -e inject=getppid:error=EINTR true 2>/dev/null; then
   echo "faults: left out: no strace that may trace here (apt-get install strace; in a container: --cap-add SYS_PTRACE)" >&2
   [ "${CI:-}" != true ]

@@ -14,7 +14,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ! command -v nginx >/dev/null || ! command -v redis-server >/dev/null; then
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light redis-server >/dev/null
+  tests/apt.sh nginx-light redis-server
 fi
 target=${CARGO_TARGET_DIR:-target}
 server=$target/debug/conformance-server

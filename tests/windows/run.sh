@@ -5,7 +5,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 target=x86_64-pc-windows-gnu
 wine=$(command -v wine64 wine /usr/lib/wine/wine64 | head -1) || true
 if [ -z "$wine" ] || ! command -v x86_64-w64-mingw32-gcc >/dev/null; then
-  [ "$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends wine64 gcc-mingw-w64-x86-64 >/dev/null 2>&1 || true
+  "$here/../apt.sh" wine64 gcc-mingw-w64-x86-64 || true
   wine=$(command -v wine64 wine /usr/lib/wine/wine64 | head -1) || true
 fi
 if [ -z "$wine" ] || ! rustup target add "$target" >/dev/null 2>&1; then
