@@ -230,13 +230,13 @@ impl<'m> Http<'m> {
 
     /// Returns the `Mcp-Session-Id`, if the server gave one (up to 2025-11-25).
     pub fn session(&mut self) -> Option<&str> {
-        self.session.web.remote().session()
+        self.session.web.remote.session()
     }
 
     /// Moves bytes between sockets and slots. Returns whether the engine has to look at them.
     fn carry(&mut self) -> bool {
         let mut any = false;
-        while let Some(action) = self.session.web.remote().next_action() {
+        while let Some(action) = self.session.web.remote.next_action() {
             any = true;
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
@@ -288,7 +288,7 @@ impl<'m> Http<'m> {
                 if !stream.is_up() {
                     match stream.handshake() {
                         Ok(false) => return self.keep(slot, stream, Ok(false)),
-                        Ok(true) => self.session.web.remote().connected(slot),
+                        Ok(true) => self.session.web.remote.connected(slot),
                         Err(error) => {
                             self.session.not_connected(slot, &error);
                             return true;
@@ -307,7 +307,7 @@ impl<'m> Http<'m> {
         match HttpStream::new(socket, self.session.secure.as_ref()) {
             Ok(stream) => {
                 if stream.is_up() {
-                    self.session.web.remote().connected(slot);
+                    self.session.web.remote.connected(slot);
                 }
                 self.sockets[slot] = Socket { carrier: Carrier::Up(stream), ready: false };
             }
@@ -323,7 +323,7 @@ impl<'m> Http<'m> {
                 any
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.session.web.remote().closed(slot);
+                self.session.web.remote.closed(slot);
                 true
             }
             Err(error) => {
@@ -340,7 +340,7 @@ impl<'m> Http<'m> {
         socket: &mut C,
         holds_more: bool,
     ) -> io::Result<bool> {
-        let remote = self.session.web.remote();
+        let remote = &mut self.session.web.remote;
         let mut any = false;
         // Reads before it writes: a server may have closed an idle connection. Then nothing was sent, and the request
         // may safely go over a new connection.
@@ -445,7 +445,7 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         let mut time = at_most;
-        let (remote, sockets) = (self.session.web.remote(), &self.sockets);
+        let (remote, sockets) = (&mut self.session.web.remote, &self.sockets);
         let mut wanted = [None::<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS];
         for ((slot, socket), place) in sockets.iter().enumerate().zip(&mut wanted) {
             let (fd, mut flags) = match &socket.carrier {
@@ -474,7 +474,7 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn close(&mut self) -> Option<ChildExit> {
         self.end_session(GOODBYE);
-        self.session.web.remote().shut_down();
+        self.session.web.remote.shut_down();
         self.sockets = Default::default();
         self.session.close();
         None
@@ -677,7 +677,7 @@ mod stream {
         for holds_more in [false, true] {
             for fills in [false, true] {
                 let (mut http, _server) = asked();
-                let room = http.session.web.remote().space(0).len();
+                let room = http.session.web.remote.space(0).len();
                 let head = b"HTTP/1.1 200 OK\r\nX: ";
                 let mut socket = Socketlike(head.to_vec());
                 socket.0.resize(if fills { room + 1 } else { room - 1 }, b'x');
@@ -704,7 +704,7 @@ mod stream {
             .unwrap();
         let (begun, mut taken, mut waits) = (Instant::now(), 0, 0);
         run(&mut http, 0, &mut Ignore);
-        while !http.session.web.remote().pending(0).is_empty() {
+        while !http.session.web.remote.pending(0).is_empty() {
             taken += heard(&mut server).len();
             http.wait(PATIENCE).unwrap();
             run(&mut http, 0, &mut Ignore);

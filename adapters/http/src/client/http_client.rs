@@ -1,6 +1,5 @@
 //! The core's client and its HTTP transport in one value, shared by all drivers over HTTP.
 
-use mcp_sansio::FullError;
 use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientHandler, ProtocolViolation, TransportError};
 use mcp_sansio::memory::records::Records;
@@ -8,7 +7,6 @@ use mcp_sansio::memory::{FixedText, Store};
 use mcp_sansio::protocol::Method;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink};
 
 use super::origin::Sse;
 use super::origin::check_header;
@@ -177,18 +175,18 @@ const SESSIONS: u8 = 3;
 ///
 /// web.client.connect();
 /// while web.run(0, &mut handler, &mut ()) {} // writes the probe into a slot
-/// let Some(SocketAction::Connect(slot)) = web.remote().next_action() else { panic!() };
-/// web.remote().connected(slot);
-/// let request = web.remote().pending(slot); // write it to the socket
+/// let Some(SocketAction::Connect(slot)) = web.remote.next_action() else { panic!() };
+/// web.remote.connected(slot);
+/// let request = web.remote.pending(slot); // write it to the socket
 /// assert!(request.starts_with(b"POST /mcp HTTP/1.1\r\n"));
 /// let n = request.len();
-/// web.remote().sent(slot, n);
+/// web.remote.sent(slot, n);
 ///
 /// let body = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}"#;
 /// let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
 /// let answer = format!("{head}{}\r\n\r\n{body}", body.len()); // read from the socket
-/// web.remote().space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
-/// web.remote().filled(slot, answer.len());
+/// web.remote.space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
+/// web.remote.filled(slot, answer.len());
 /// while web.run(5, &mut handler, &mut ()) {}
 /// assert_eq!(revision, Some("2026-07-28"));
 /// # }
@@ -197,7 +195,8 @@ const SESSIONS: u8 = 3;
 pub struct HttpClient<'m> {
     /// The client.
     pub client: Client<'m>,
-    out: ExchangeOut<'m>,
+    /// The transport: slots and headers.
+    pub remote: HttpTransport<'m>,
     /// The current message: the engine reads it while it writes to the slots.
     inbox: Store<'m>,
     blocked: bool,
@@ -212,10 +211,7 @@ pub struct HttpClient<'m> {
 /// Leaves the messages out.
 impl core::fmt::Debug for HttpClient<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("HttpClient")
-            .field("client", &self.client)
-            .field("remote", &self.out.remote)
-            .finish_non_exhaustive()
+        f.debug_struct("HttpClient").field("client", &self.client).field("remote", &self.remote).finish_non_exhaustive()
     }
 }
 
@@ -231,16 +227,10 @@ impl<'m> HttpClient<'m> {
     ) -> Self {
         remote.origin.name_agent(client.info);
         remote.origin.seed = client.seed;
-        let out = ExchangeOut {
-            remote,
-            outbox: Records::new(outbox.into()),
-            shown: Records::new(Store::none()),
-            mode: Mode::Idle,
-            modern: false,
-        };
+        remote.outbox = Records::new(outbox.into());
         HttpClient {
             client,
-            out,
+            remote,
             inbox: inbox.into(),
             blocked: false,
             ended: false,
@@ -259,51 +249,47 @@ impl<'m> HttpClient<'m> {
 
     /// Makes [`HttpHooks::sent`] show the messages that are sent. `store` keeps them between two runs.
     pub fn trace(&mut self, store: impl Into<Store<'m>>) {
-        self.out.shown = Records::new(store.into());
+        self.remote.shown = Records::new(store.into());
     }
 
     /// Makes each request wait until [`HttpHooks::sending`] has added its headers, which the next
     /// [`run`](HttpClient::run) asks for. Call it before the first message.
     pub const fn sign_heads(&mut self) {
-        self.out.remote.origin.signs = true;
-    }
-
-    /// Returns the transport: slots and headers.
-    pub fn remote(&mut self) -> &mut HttpTransport<'m> {
-        &mut self.out.remote
+        self.remote.origin.signs = true;
     }
 
     /// Returns the client together with its sink. [Set the time](Client::now) before you send.
     pub fn handle(&mut self) -> ClientHandle<'_, 'm> {
-        self.out.modern = self.client.is_modern();
-        ClientHandle { client: &mut self.client, out: &mut self.out }
+        ClientHandle { client: &mut self.client, out: &mut self.remote }
     }
 
     /// Sets the time, handles at most one event, and writes messages into slots. Returns `true` if there may be
     /// more to do: call it again.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler, hooks: &mut dyn HttpHooks) -> bool {
-        self.out.remote.rebase(now);
-        self.out.remote.expire(now);
-        self.out.flush();
+        self.remote.rebase(now);
+        self.remote.expire(now);
         self.client.now = now;
-        while let Some(slot) = self.out.remote.next_resumed() {
-            if let Some(request) = self.out.remote.slots.get(slot).and_then(ExchangeSlot::request) {
+        while let Some(slot) = self.remote.next_resumed() {
+            if let Some(request) = self.remote.slots.get(slot).and_then(ExchangeSlot::request) {
                 self.client.resume(request);
             }
-            self.out.remote.retry(slot);
+            self.remote.retry(slot);
         }
         self.blocked = self.handle().advance(now, handler).is_err();
         self.sweep();
         let taken = self.take(handler, hooks);
-        self.out.remote.settled();
+        self.remote.settled();
         self.tell_accepted(hooks);
         let signed = self.sign(hooks);
-        self.out.show(hooks);
+        for message in self.remote.shown.iter() {
+            hooks.sent(message.data);
+        }
+        self.remote.shown.remove(|_| true);
         taken || signed
     }
 
     fn tell_accepted(&mut self, hooks: &mut dyn HttpHooks) {
-        match core::mem::take(&mut self.out.remote.origin.accepted) {
+        match core::mem::take(&mut self.remote.origin.accepted) {
             0 => {}
             credentials => hooks.accepted(credentials),
         }
@@ -312,7 +298,7 @@ impl<'m> HttpClient<'m> {
     /// Lets the caller add headers to the requests that are about to be sent. Returns `true` if there was one.
     fn sign(&mut self, hooks: &mut dyn HttpHooks) -> bool {
         let mut any = false;
-        while let Some((slot, request)) = self.out.remote.next_unsigned() {
+        while let Some((slot, request)) = self.remote.next_unsigned() {
             let (inbox, mut used) = (&mut self.inbox, 0);
             let mut add = |name: &str, value: Option<&str>| {
                 let Some(value) = value else { return Ok(()) };
@@ -322,7 +308,7 @@ impl<'m> HttpClient<'m> {
                 Ok(())
             };
             let credentials = hooks.sending(&request, &mut HeaderWriter(&mut add));
-            self.out.remote.sign(slot, self.inbox.bytes().get(..used).unwrap_or(&[]), credentials);
+            self.remote.sign(slot, self.inbox.bytes().get(..used).unwrap_or(&[]), credentials);
             any = true;
         }
         any
@@ -332,11 +318,11 @@ impl<'m> HttpClient<'m> {
     /// server that turned out to be older.
     fn sweep(&mut self) {
         let client = &self.client;
-        self.out.remote.abandon_unless(|request| client.awaits(request));
+        self.remote.abandon_unless(|request| client.awaits(request));
     }
 
     fn take(&mut self, handler: &mut dyn ClientHandler, hooks: &mut dyn HttpHooks) -> bool {
-        let Some(event) = self.out.remote.next_event() else { return false };
+        let Some(event) = self.remote.next_event() else { return false };
         match event {
             HttpClientEvent::Message { request, bytes } => {
                 let len = keep_all(&mut self.inbox, 0, &[bytes]);
@@ -380,12 +366,11 @@ impl<'m> HttpClient<'m> {
         handler: &mut dyn ClientHandler,
         hooks: &mut dyn HttpHooks,
     ) {
-        self.out.modern = self.client.is_modern();
         if self.client.is_connected() && request.is_some() {
             self.sessions_lost = 0;
         }
         let message = len.and_then(|len| self.inbox.bytes_mut().get_mut(..len));
-        let mut handle = ClientHandle { client: &mut self.client, out: &mut self.out };
+        let mut handle = ClientHandle { client: &mut self.client, out: &mut self.remote };
         let Some(message) = message else {
             if let Some(request) = request {
                 handle.client.lost(request, TransportError::TooLarge);
@@ -410,10 +395,10 @@ impl<'m> HttpClient<'m> {
     fn failed(&mut self, request: Option<u64>, why: FailureReason) {
         let lost = lost(why);
         // Several exchanges may report the same loss. A session that began since then is another one.
-        let news = self.client.is_connected() && self.out.remote.session().is_none();
+        let news = self.client.is_connected() && self.remote.session().is_none();
         if lost == TransportError::SessionLost && news {
             // A session that lived for a while was not lost in vain.
-            let origin = &self.out.remote.origin;
+            let origin = &self.remote.origin;
             let short = origin.now.saturating_sub(self.session_lost) < origin.config.retry_most;
             self.sessions_lost = if short { self.sessions_lost.saturating_add(1) } else { 1 };
             self.session_lost = origin.now;
@@ -431,7 +416,7 @@ impl<'m> HttpClient<'m> {
 
     fn challenge(&mut self, slot: usize, status: u16, len: usize, hooks: &mut dyn HttpHooks) {
         self.tell_accepted(hooks);
-        let remote = &self.out.remote;
+        let remote = &self.remote;
         let Some(exchange) = remote.slots.get(slot) else { return };
         let (url, nonce, [method, name]) = (remote.url(), remote.origin.nonce(), exchange.operation());
         let (tries, credentials) = (exchange.task.challenges.saturating_sub(1), exchange.credentials);
@@ -459,7 +444,7 @@ impl<'m> HttpClient<'m> {
             dpop_nonce: text(url_end, nonce_end),
             operation: text(nonce_end, end),
         };
-        let remote = &mut self.out.remote;
+        let remote = &mut self.remote;
         // A cut URL would ask for credentials of another server.
         let limit = if challenge.dpop_nonce.is_empty() { CHALLENGES } else { 2 * CHALLENGES };
         let verdict = if tries >= limit || !whole {
@@ -485,12 +470,12 @@ impl<'m> HttpClient<'m> {
 
     /// Makes the next [`run`](HttpClient::run) send the message of a challenged exchange again; see [`ChallengeAnswer::Later`].
     pub fn retry(&mut self, slot: usize) {
-        self.out.remote.resume(slot);
+        self.remote.resume(slot);
     }
 
     /// Gives up a challenged exchange.
     pub fn give_up(&mut self, slot: usize) {
-        self.out.remote.give_up(slot);
+        self.remote.give_up(slot);
     }
 
     /// Returns the last failure.
@@ -524,7 +509,7 @@ impl<'m> HttpClient<'m> {
     pub fn is_settling(&self) -> bool {
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         // It is opened when the server has taken `notifications/initialized`.
-        legacy && (self.out.remote.listening() == ListenState::Opening || !self.out.remote.is_idle())
+        legacy && (self.remote.listening() == ListenState::Opening || !self.remote.is_idle())
     }
 
     /// Returns `false` if the server's own requests and notifications cannot arrive. Up to 2025-11-25 they come on a GET stream, which
@@ -532,7 +517,7 @@ impl<'m> HttpClient<'m> {
     /// a stream of its own.
     #[must_use]
     pub fn hears_server(&self) -> bool {
-        let remote = &self.out.remote;
+        let remote = &self.remote;
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         !legacy || remote.listening() != ListenState::No || remote.origin.sse != Sse::Unused
     }
@@ -541,7 +526,7 @@ impl<'m> HttpClient<'m> {
     /// [`excludes`](HttpClient::excludes). Calls of them fail with [`TransportError::Excluded`] while they are kept
     /// ([`HttpClientConfig::tools`](super::HttpClientConfig::tools) limits that).
     pub fn excluded(&self) -> impl Iterator<Item = (mcp_sansio::json::Text<'_>, AnnotationError)> {
-        self.out.remote.excluded()
+        self.remote.excluded()
     }
 
     /// Returns the reason why a tool must be left out of the server's tools: under 2026-07-28, its annotations
@@ -556,7 +541,7 @@ impl<'m> HttpClient<'m> {
     /// Ends the session. Returns `true` if the driver must go on until [`is_over`](HttpClient::is_over); limit the time
     /// for that.
     pub fn end(&mut self) -> bool {
-        self.ended = !self.out.remote.end_session();
+        self.ended = !self.remote.end_session();
         !self.ended
     }
 
@@ -570,9 +555,9 @@ impl<'m> HttpClient<'m> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         // An expired deadline is not reported while no slot is free: waking earlier changes nothing.
-        let now = self.out.remote.origin.now;
+        let now = self.remote.origin.now;
         let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
-        client.into_iter().chain(self.out.remote.next_deadline()).min()
+        client.into_iter().chain(self.remote.next_deadline()).min()
     }
 }
 
@@ -600,171 +585,5 @@ pub const fn lost(why: FailureReason) -> TransportError {
         | FailureReason::ContentEncoding
         | FailureReason::Unanswered
         | FailureReason::Endpoint => TransportError::Invalid,
-    }
-}
-
-/// The sink of the client's messages: slots, and if all are taken, the outbox for responses and notifications.
-struct ExchangeOut<'m> {
-    remote: HttpTransport<'m>,
-    outbox: Records<'m>,
-    /// Messages that were sent, for [`HttpHooks::sent`].
-    shown: Records<'m>,
-    mode: Mode,
-    modern: bool,
-}
-
-/// The target of the message that is being written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Idle,
-    Slot,
-    /// To the outbox: the start, and the number of bytes written.
-    Queue(usize, usize),
-    /// Dropped: from 2026-07-28 on there are no notifications over HTTP; closing the exchange cancels.
-    Nowhere,
-}
-
-/// The kind of the record of `notifications/initialized` in the outbox.
-const INITIALIZED: u8 = 1;
-
-/// A mark before a message while others wait in the outbox: the room grows.
-const BEFORE: usize = usize::MAX;
-
-impl ExchangeOut<'_> {
-    /// Sends the messages that waited for a slot.
-    fn flush(&mut self) {
-        loop {
-            let Some(first) = self.outbox.iter().next() else { return };
-            let initialized = first.kind == INITIALIZED;
-            let head = if initialized { MessageHead::Initialized } else { MessageHead::Notification };
-            if self.remote.begin(head).is_err() {
-                return;
-            }
-            let at = first.at();
-            match self.remote.put(first.data) {
-                Ok(()) => self.remote.end(),
-                Err(_) => self.remote.roll_back(Mark::new(0)),
-            }
-            self.outbox.remove(|record| record.at() == at);
-        }
-    }
-
-    fn queue(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
-        let kind = if matches!(head, MessageHead::Initialized) { INITIALIZED } else { 0 };
-        let at = self.outbox.begin(0, kind, 0).map_err(|_| FullError::Now)?;
-        self.mode = Mode::Queue(at, 0);
-        Ok(())
-    }
-
-    fn show(&mut self, hooks: &mut dyn HttpHooks) {
-        if self.shown.used() == 0 || self.mode != Mode::Idle {
-            return;
-        }
-        for message in self.shown.iter() {
-            hooks.sent(message.data);
-        }
-        self.shown.remove(|_| true);
-    }
-
-    fn note(&mut self, bytes: &[u8]) {
-        if self.shown.limit() > 0 {
-            let last = self.shown.iter().last().map(|record| record.at());
-            if let Some(at) = last {
-                let _ = self.shown.extend(at, bytes);
-            }
-        }
-    }
-}
-
-impl Sink for ExchangeOut<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        match &mut self.mode {
-            Mode::Idle => return Err(FullError::Now),
-            Mode::Slot => self.remote.put(bytes)?,
-            Mode::Queue(at, len) => {
-                self.outbox.extend(*at, bytes).map_err(|_| FullError::Now)?;
-                *len += bytes.len();
-            }
-            Mode::Nowhere => return Ok(()),
-        }
-        self.note(bytes);
-        Ok(())
-    }
-
-    fn room(&self) -> usize {
-        match self.mode {
-            Mode::Idle | Mode::Slot => self.remote.room(),
-            Mode::Queue(..) => self.outbox.limit().saturating_sub(self.outbox.used()),
-            Mode::Nowhere => usize::MAX,
-        }
-    }
-}
-
-impl Out for ExchangeOut<'_> {
-    fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
-        match head {
-            MessageHead::Notification if self.modern => {
-                self.mode = Mode::Nowhere;
-                return Ok(());
-            }
-            MessageHead::Request(_) => {
-                self.remote.begin(head)?;
-                self.mode = Mode::Slot;
-            }
-            // Messages in the outbox go first.
-            _ if self.outbox.used() > 0 || self.remote.begin(head).is_err() => self.queue(head)?,
-            _ => self.mode = Mode::Slot,
-        }
-        if self.shown.limit() > 0 {
-            let _ = self.shown.push(0, 0, 0, &[]);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) {
-        if self.mode == Mode::Slot {
-            self.remote.end();
-        }
-        self.mode = Mode::Idle;
-    }
-
-    fn mark(&self) -> Mark {
-        match self.mode {
-            Mode::Idle if self.outbox.used() > 0 => Mark::new(BEFORE),
-            Mode::Idle | Mode::Nowhere => Mark::new(0),
-            Mode::Slot => self.remote.mark(),
-            Mode::Queue(_, len) => Mark::new(1 + len),
-        }
-    }
-
-    fn roll_back(&mut self, mark: Mark) {
-        let whole = matches!(mark.at(), 0 | BEFORE);
-        match &mut self.mode {
-            Mode::Slot => self.remote.roll_back(if whole { Mark::new(0) } else { mark }),
-            Mode::Queue(at, _) if whole => self.outbox.drop_last(*at),
-            Mode::Queue(at, len) => {
-                *len = mark.at() - 1;
-                self.outbox.shorten(*at, *len);
-            }
-            Mode::Idle | Mode::Nowhere => {}
-        }
-        if whole {
-            self.mode = Mode::Idle;
-        }
-        if let Some(at) = self.shown.iter().last().map(|record| record.at()).filter(|_| whole) {
-            self.shown.drop_last(at);
-        }
-    }
-
-    fn hold(&mut self, on: bool) {
-        self.remote.hold(on);
-    }
-
-    fn held(&self) -> bool {
-        self.remote.held()
-    }
-
-    fn capacity(&self) -> usize {
-        self.remote.capacity()
     }
 }

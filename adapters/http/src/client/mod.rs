@@ -110,8 +110,11 @@ pub use http_client::{
 pub use origin::HeaderError;
 pub use url::{Redacted, Url, UrlError};
 
+use core::mem;
+
 use mcp_sansio::FullError;
 use mcp_sansio::json::Text;
+use mcp_sansio::memory::records::Records;
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
@@ -125,14 +128,35 @@ use params::AnnotationError;
 pub struct HttpTransport<'m> {
     slots: Slots<'m, ExchangeSlot<'m>>,
     origin: OriginState<'m>,
-    /// The slot of the message that is being written.
-    writing: Option<usize>,
+    writing: Target,
     held: bool,
+    /// Responses and notifications that wait for a slot.
+    outbox: Records<'m>,
+    /// Messages that were sent, for [`HttpHooks::sent`].
+    shown: Records<'m>,
     /// The slot of the event that was returned last.
     given: Option<usize>,
     /// The slot at which the search for the next event begins, so that no stream starves the others.
     next: usize,
 }
+
+/// The target of the message that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// No message is being written.
+    None,
+    Slot(usize),
+    /// The record at this place of the outbox.
+    Outbox(usize),
+    /// Dropped: from 2026-07-28 on there are no notifications over HTTP; closing the exchange cancels.
+    Nowhere,
+}
+
+/// The kind of the record of `notifications/initialized` in the outbox.
+const INITIALIZED: u8 = 1;
+
+/// A mark before a message while others wait in the outbox: the room grows.
+const BEFORE: usize = usize::MAX;
 
 /// The state of a legacy session's stream for the server's own messages
 /// ([listening](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
@@ -166,7 +190,8 @@ impl<'m> HttpTransport<'m> {
         let origin = OriginState::new(url, config, texts.into(), tools.into())?;
         let mut slots = slots.into();
         slots.iter_mut().enumerate().for_each(|(at, slot)| slot.at = at);
-        Ok(HttpTransport { slots, origin, writing: None, held: false, given: None, next: 0 })
+        let (outbox, shown) = (Records::new(Store::none()), Records::new(Store::none()));
+        Ok(HttpTransport { slots, origin, writing: Target::None, held: false, outbox, shown, given: None, next: 0 })
     }
 
     /// Makes a transport with memory from the allocator: at most `connections` connections, messages and events
@@ -322,7 +347,7 @@ impl<'m> HttpTransport<'m> {
 
     /// Returns the next slot whose challenged exchange is to continue.
     pub(crate) fn next_resumed(&mut self) -> Option<usize> {
-        self.slots.iter_mut().position(|slot| core::mem::take(&mut slot.resumed))
+        self.slots.iter_mut().position(|slot| mem::take(&mut slot.resumed))
     }
 
     /// Returns the next request whose head waits for headers of the caller.
@@ -370,6 +395,7 @@ impl<'m> HttpTransport<'m> {
         self.told();
         self.origin.now = self.origin.now.max(now);
         self.slots.iter_mut().for_each(|slot| slot.expire(&mut self.origin));
+        self.flush();
     }
 
     /// Sends the message of a [challenged](HttpClientEvent::Challenge) exchange again, with the headers as they are set
@@ -433,51 +459,86 @@ impl<'m> HttpTransport<'m> {
 
 impl Sink for HttpTransport<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        let slot = self.writing.and_then(|at| self.slots.get_mut(at)).ok_or(FullError::Now)?;
-        slot.outgoing.put(bytes)
+        match self.writing {
+            Target::Slot(at) => self.slots.get_mut(at).ok_or(FullError::Now)?.outgoing.put(bytes),
+            Target::Outbox(at) => self.outbox.extend(at, bytes).map_err(|_| FullError::Now),
+            Target::Nowhere => Ok(()),
+            Target::None => Err(FullError::Now),
+        }
     }
 
     fn room(&self) -> usize {
-        match self.writing.and_then(|at| self.slots.get(at)) {
-            Some(slot) => slot.outgoing.room(),
-            None => self.capacity(),
+        match self.writing {
+            Target::Slot(at) => self.slots.get(at).map_or(0, |slot| slot.outgoing.room()),
+            Target::Outbox(_) => self.outbox.limit().saturating_sub(self.outbox.used()),
+            Target::Nowhere => usize::MAX,
+            Target::None => self.capacity(),
         }
     }
 }
 
-/// Takes one message after the other, each into a slot of its own. Fails with [`FullError::Now`] if no slot is free.
+/// Takes one message after the other, each into a slot of its own. If no slot is free, responses and notifications of a
+/// [`HttpClient`] wait in its outbox; else `begin` fails with [`FullError::Now`]. After a request of 2026-07-28 notifications are
+/// dropped.
 impl Out for HttpTransport<'_> {
     fn begin(&mut self, head: MessageHead<'_>) -> Result<(), FullError> {
-        if self.held || self.writing.is_some() {
+        if self.held || self.writing != Target::None {
             return Err(FullError::Now);
         }
         self.told();
-        let at = self.choose(matches!(head, MessageHead::Request(_))).ok_or(FullError::Now)?;
-        if let Some(slot) = self.slots.get_mut(at) {
-            slot.begin(head, &self.origin)?;
+        let is_request = matches!(head, MessageHead::Request(_));
+        if self.origin.modern && matches!(head, MessageHead::Notification) {
+            self.writing = Target::Nowhere;
+            return Ok(());
         }
-        self.writing = Some(at);
+        // Messages in the outbox go first.
+        let waits = !is_request && self.outbox.used() > 0;
+        self.writing = match if waits { None } else { self.choose(is_request) } {
+            Some(at) => {
+                self.slots.get_mut(at).ok_or(FullError::Now)?.begin(head, &self.origin)?;
+                Target::Slot(at)
+            }
+            None if is_request => return Err(FullError::Now),
+            None => {
+                let kind = if matches!(head, MessageHead::Initialized) { INITIALIZED } else { 0 };
+                Target::Outbox(self.outbox.begin(0, kind, 0).map_err(|_| FullError::Now)?)
+            }
+        };
         Ok(())
     }
 
     fn end(&mut self) {
-        if let Some(at) = self.writing.take() {
+        if let Target::Slot(at) = mem::replace(&mut self.writing, Target::None) {
             self.dispatch(at);
         }
     }
 
     fn mark(&self) -> Mark {
-        Mark::new(self.writing.and_then(|at| self.slots.get(at)).map_or(0, |slot| 1 + slot.outgoing.len()))
+        Mark::new(match self.writing {
+            Target::Slot(at) => 1 + self.slots.get(at).map_or(0, |slot| slot.outgoing.len()),
+            Target::Outbox(at) => 1 + self.outbox.get(at).map_or(0, |record| record.data.len()),
+            Target::None if self.outbox.used() > 0 => BEFORE,
+            Target::None | Target::Nowhere => 0,
+        })
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        let Some(slot) = self.writing.and_then(|at| self.slots.get_mut(at)) else { return };
-        match mark.at().checked_sub(1) {
-            Some(len) => slot.outgoing.truncate(len),
-            None => {
-                slot.roll_back(&self.origin);
-                self.writing = None;
+        let len = mark.at().checked_sub(1).filter(|_| mark.at() != BEFORE);
+        match (self.writing, len) {
+            (Target::Slot(at), _) => {
+                if let Some(slot) = self.slots.get_mut(at) {
+                    match len {
+                        Some(len) => slot.outgoing.truncate(len),
+                        None => slot.roll_back(&self.origin),
+                    }
+                }
             }
+            (Target::Outbox(at), Some(len)) => self.outbox.shorten(at, len),
+            (Target::Outbox(at), None) => self.outbox.drop_last(at),
+            (Target::None | Target::Nowhere, _) => {}
+        }
+        if len.is_none() {
+            self.writing = Target::None;
         }
     }
 

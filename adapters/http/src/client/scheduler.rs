@@ -1,10 +1,13 @@
 //! Effects of exchanges on each other: sessions begin and are lost, streams open, events go out in turn.
 
+use mcp_sansio::memory::records::OVERHEAD;
+use mcp_sansio::sink::MessageHead;
+
 use super::event::{FailureReason, HttpClientEvent};
 use super::exchange::{ExchangeSlot, Hold};
 use super::origin::{Signals, Sse};
 use super::task::{Purpose, Topic};
-use super::{HttpTransport, ListenState};
+use super::{HttpTransport, INITIALIZED, ListenState, Target};
 
 impl HttpTransport<'_> {
     /// Sends the message written into a slot.
@@ -13,6 +16,10 @@ impl HttpTransport<'_> {
         if slot.is_excluded(&self.origin) {
             return;
         }
+        let message = slot.outgoing.repeated().message;
+        // Of a message that is too long its start is shown.
+        let room = self.shown.limit().saturating_sub(self.shown.used() + OVERHEAD);
+        let _ = self.shown.push(0, 0, 0, &[message.get(..room).unwrap_or(message)]);
         let task = slot.task;
         if task.purpose == Purpose::Request {
             self.origin.modern = task.is_modern();
@@ -31,6 +38,23 @@ impl HttpTransport<'_> {
         }
         if hold == Some(Hold::Endpoint) {
             self.settle();
+        }
+    }
+
+    /// Sends the messages that waited for a slot.
+    pub(crate) fn flush(&mut self) {
+        while let Some((at, kind)) = self.outbox.iter().next().map(|first| (first.at(), first.kind))
+            && self.writing == Target::None
+            && let Some(slot_at) = self.choose(false)
+            && let Some(slot) = self.slots.get_mut(slot_at)
+        {
+            let head = if kind == INITIALIZED { MessageHead::Initialized } else { MessageHead::Notification };
+            let message = self.outbox.get(at).map_or(&[][..], |first| first.data);
+            match slot.begin(head, &self.origin).and_then(|()| slot.outgoing.put(message)) {
+                Ok(()) => self.dispatch(slot_at),
+                Err(_) => slot.roll_back(&self.origin),
+            }
+            self.outbox.remove(|record| record.at() == at);
         }
     }
 
@@ -187,7 +211,7 @@ impl HttpTransport<'_> {
 
     pub(crate) fn drop_all(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.shut_down(&mut self.origin));
-        (self.writing, self.held, self.given) = (None, false, None);
+        (self.writing, self.held, self.given) = (Target::None, false, None);
         self.origin.listening = ListenState::No;
         self.origin.end_sse();
         self.origin.signals = Signals::default();

@@ -197,7 +197,7 @@ impl Http {
     /// Continues with challenged messages when the credentials are there.
     fn authorized(&mut self, cx: &mut Context<'_>) {
         let Poll::Ready((credentials, slots)) = self.session.hooks.poll(cx) else { return };
-        let remote = self.session.web.remote();
+        let remote = &mut self.session.web.remote;
         let set = |mut credentials: super::AuthorizationHeaders| {
             credentials.drain(..).all(|(name, value)| remote.set_header(&name, &value).is_ok())
         };
@@ -213,13 +213,13 @@ impl Http {
 
     /// Moves bytes between sockets and slots. Returns whether there is news for the engine.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
-        while let Some(action) = self.session.web.remote().next_action() {
+        while let Some(action) = self.session.web.remote.next_action() {
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
                 SocketAction::Connect(slot) => match self.stream.take() {
                     Some(stream) => {
                         self.sockets[slot] = Carrier::Up(Link::new(Socket::Stream(stream)));
-                        self.session.web.remote().connected(slot);
+                        self.session.web.remote.connected(slot);
                     }
                     None => {
                         self.sockets[slot] =
@@ -246,7 +246,7 @@ impl Http {
                         self.session.reached(address);
                     }
                     self.sockets[slot] = Carrier::Up(Link::new(dialed.socket));
-                    self.session.web.remote().connected(slot);
+                    self.session.web.remote.connected(slot);
                     true
                 }
                 Poll::Ready(Err(error)) => {
@@ -256,10 +256,10 @@ impl Http {
                 }
                 Poll::Pending => false,
             },
-            Carrier::Up(link) => match link.move_bytes(self.session.web.remote(), slot, cx) {
+            Carrier::Up(link) => match link.move_bytes(&mut self.session.web.remote, slot, cx) {
                 Ok(Got::End) => {
                     self.sockets[slot] = Carrier::None;
-                    self.session.web.remote().closed(slot);
+                    self.session.web.remote.closed(slot);
                     true
                 }
                 Ok(got) => got == Got::Bytes,
@@ -600,14 +600,14 @@ mod tests {
         let mut http = Wire::default().open();
         http.state_mut().handle().client.connect();
         while http.session.web.run(0, &mut Ignore, &mut ()) {}
-        let Some(SocketAction::Connect(slot)) = http.session.web.remote().next_action() else {
+        let Some(SocketAction::Connect(slot)) = http.session.web.remote.next_action() else {
             panic!("no connection is wanted")
         };
         near.set_nonblocking(true).unwrap();
         let near = AsyncSocket::new(NetSocket::Tcp(near)).unwrap();
         let socket = Socket::Net(HttpStream::Plain(near));
         http.sockets[slot] = Carrier::Up(Link { drained, ..Link::new(socket) });
-        http.session.web.remote().connected(slot);
+        http.session.web.remote.connected(slot);
         (http, slot, far)
     }
 

@@ -72,20 +72,20 @@ pub fn ask(hooks: &mut dyn HttpHooks) {
                 |event: ClientEvent<'_>, handle: &mut ClientHandle<'_, '_>| call(event, handle, &mut right);
             while web.run(0, &mut on_event, hooks) {}
         });
-        if let Some(action) = web.remote().next_action() {
+        if let Some(action) = web.remote.next_action() {
             if let SocketAction::Connect(slot) = action {
-                web.remote().connected(slot);
+                web.remote.connected(slot);
             }
             continue;
         }
-        while !web.remote().pending(0).is_empty() {
-            let sent = port.write(web.remote().pending(0));
-            web.remote().sent(0, sent);
+        while !web.remote.pending(0).is_empty() {
+            let sent = port.write(web.remote.pending(0));
+            web.remote.sent(0, sent);
         }
-        let (space, mut spare) = (web.remote().space(0), [0; 4]);
+        let (space, mut spare) = (web.remote.space(0), [0; 4]);
         // Without a connection there is no space. The end of the input must be found all the same.
         let Some(count) = port.read(if space.is_empty() { &mut spare } else { space }) else { break };
-        web.remote().filled(0, count);
+        web.remote.filled(0, count);
     }
     core::hint::black_box(right);
     port.close();

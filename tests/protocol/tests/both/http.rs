@@ -75,14 +75,14 @@ impl Net {
     fn step(&mut self) -> bool {
         let mut any = self.web.run(self.now, &mut self.seen, &mut ());
         self.endpoint.expire(&mut App::new(&SERVICE, &mut self.world), self.now);
-        while let Some(action) = self.web.remote().next_action() {
+        while let Some(action) = self.web.remote.next_action() {
             any = true;
             match action {
                 SocketAction::Connect(at) => {
                     let http =
                         HttpConnection::new(vec![0; 8192].leak(), vec![0; 8192].leak(), ConnectionLimits::default());
                     self.links[at] = Some(http);
-                    self.web.remote().connected(at);
+                    self.web.remote.connected(at);
                 }
                 SocketAction::Close(at) => drop(self.host(at, true)),
             }
@@ -97,30 +97,30 @@ impl Net {
         let piece = 1 + self.dice.below(200) as usize;
         let left = self.breaks_at.saturating_sub(self.moved);
         let Some(link) = &mut self.links[at] else { return false };
-        let (up, space) = (self.web.remote().pending(at), link.space());
+        let (up, space) = (self.web.remote.pending(at), link.space());
         let n = up.len().min(space.len()).min(piece).min(left);
         space[..n].copy_from_slice(&up[..n]);
         link.connection.filled(n);
-        self.web.remote().sent(at, n);
+        self.web.remote.sent(at, n);
         let wait = self.host(at, false);
         let Some(link) = &mut self.links[at] else { return false };
-        let (down, space) = (link.connection.pending(), self.web.remote().space(at));
+        let (down, space) = (link.connection.pending(), self.web.remote.space(at));
         let m = down.len().min(space.len()).min(piece).min(left - n);
         space[..m].copy_from_slice(&down[..m]);
         link.connection.sent(m);
-        self.web.remote().filled(at, m);
+        self.web.remote.filled(at, m);
         self.moved += n + m;
         if self.moved >= self.breaks_at {
             self.breaks_at = usize::MAX;
             let _ = self.host(at, true);
-            self.web.remote().failed(at);
+            self.web.remote.failed(at);
             return true;
         }
         if matches!(wait, WaitFor::Close | WaitFor::Shut)
             && !self.links[at].as_ref().is_some_and(|link| link.connection.has_pending())
         {
             let _ = self.host(at, true);
-            self.web.remote().closed(at);
+            self.web.remote.closed(at);
             return true;
         }
         n + m > 0

@@ -69,7 +69,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, 
     /// Notes that a connection has failed.
     pub fn failed(&mut self, slot: usize, error: &io::Error) {
         self.trouble = error.to_string();
-        self.web.remote().failed(slot);
+        self.web.remote.failed(slot);
     }
 
     /// Notes that the client was closed. Requests in flight are lost; the next [`run`](HttpSession::run) reports them.
@@ -97,7 +97,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, 
     /// # Errors
     /// [`ClientError::Url`] if the header is not valid.
     pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
-        set_header(self.web.remote(), name, value)
+        set_header(&mut self.web.remote, name, value)
     }
 
     /// Turns on OAuth.
@@ -111,7 +111,7 @@ impl<'m, A: AuthorizationDriver, T: FnMut(Direction, &[u8])> HttpSession<'m, A, 
         if !matches!(self.place, HttpPlace::Tcp(_)) {
             return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
         }
-        let url = self.web.remote().url().to_string();
+        let url = self.web.remote.url().to_string();
         options.fetcher.tls = options.fetcher.tls.or_else(|| self.tls.clone());
         self.flow = Some(Arc::new(crate::auth::Authorizer::new(&url, options)?));
         self.web.sign_heads();

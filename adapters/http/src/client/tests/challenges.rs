@@ -124,13 +124,13 @@ fn time_stands_still_while_somebody_gives_credentials() {
         let mut told = Vec::new();
         let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
         while web.run(0, &mut handler, &mut Later) {}
-        assert_eq!(web.remote().next_action(), Some(SocketAction::Connect(0)));
-        web.remote().connected(0);
-        let n = web.remote().pending(0).len();
-        web.remote().sent(0, n);
+        assert_eq!(web.remote.next_action(), Some(SocketAction::Connect(0)));
+        web.remote.connected(0);
+        let n = web.remote.pending(0).len();
+        web.remote.sent(0, n);
         let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
-        web.remote().space(0)[..answer.len()].copy_from_slice(answer);
-        web.remote().filled(0, answer.len());
+        web.remote.space(0)[..answer.len()].copy_from_slice(answer);
+        web.remote.filled(0, answer.len());
         while web.run(2_000, &mut handler, &mut Later) {}
         assert_eq!(web.next_deadline(), None);
         while web.run(400_000, &mut handler, &mut Later) {}
@@ -164,18 +164,18 @@ fn challenges_are_bounded() {
         |event: Told<'_>, _: &mut ClientHandle<'_, '_>| failed += u32::from(matches!(event, Told::Done { .. }));
     for _ in 0..100 {
         while web.run(0, &mut handler, &mut hooks) {}
-        while let Some(action) = web.remote().next_action() {
+        while let Some(action) = web.remote.next_action() {
             if let SocketAction::Connect(slot) = action {
-                web.remote().connected(slot);
+                web.remote.connected(slot);
             }
         }
         for slot in 0..2 {
-            let n = web.remote().pending(slot).len();
-            web.remote().sent(slot, n);
+            let n = web.remote.pending(slot).len();
+            web.remote.sent(slot, n);
             if n > 0 {
                 let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
-                web.remote().space(slot)[..answer.len()].copy_from_slice(answer);
-                web.remote().filled(slot, answer.len());
+                web.remote.space(slot)[..answer.len()].copy_from_slice(answer);
+                web.remote.filled(slot, answer.len());
             }
         }
     }
@@ -227,7 +227,7 @@ impl Signed {
         let remote = HttpTransport::growing(url, HttpClientConfig::DEFAULT, 2).unwrap();
         let mut web = HttpClient::growing(client, remote);
         web.sign_heads();
-        web.remote().set_header("Authorization", "for all").unwrap();
+        web.remote.set_header("Authorization", "for all").unwrap();
         Signed { web, hooks: Signs::default(), come: vec![String::new(); 2], connected: [false; 2] }
     }
 
@@ -237,20 +237,20 @@ impl Signed {
         loop {
             while self.web.run(0, &mut handler, &mut self.hooks) {}
             let mut any = false;
-            while let Some(action) = self.web.remote().next_action() {
+            while let Some(action) = self.web.remote.next_action() {
                 let (slot, opens) = match action {
                     SocketAction::Connect(slot) => (slot, true),
                     SocketAction::Close(slot) => (slot, false),
                 };
                 self.connected[slot] = opens;
                 if opens {
-                    self.web.remote().connected(slot);
+                    self.web.remote.connected(slot);
                 }
                 any = true;
             }
             for slot in 0..2 {
-                let pending = String::from_utf8(self.web.remote().pending(slot).to_vec()).unwrap();
-                self.web.remote().sent(slot, pending.len());
+                let pending = String::from_utf8(self.web.remote.pending(slot).to_vec()).unwrap();
+                self.web.remote.sent(slot, pending.len());
                 any |= !pending.is_empty();
                 self.come[slot].push_str(&pending);
             }
@@ -269,8 +269,8 @@ impl Signed {
     }
 
     fn answer(&mut self, slot: usize, answer: &str) {
-        self.web.remote().space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
-        self.web.remote().filled(slot, answer.len());
+        self.web.remote.space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
+        self.web.remote.filled(slot, answer.len());
         self.turn();
     }
 }
@@ -311,7 +311,7 @@ fn each_request_is_signed() {
     let (slot, request) = server.request("POST /mcp?x=1 ");
     assert_eq!(proofs(&request), "6");
     server.connected[slot] = false;
-    server.web.remote().failed(slot);
+    server.web.remote.failed(slot);
     let (slot, request) = server.request("POST /mcp?x=1 ");
     assert_eq!(proofs(&request), "7");
     server.answer(slot, "HTTP/1.1 307 There\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n");
@@ -339,7 +339,7 @@ fn nothing_goes_out_unsigned() {
     server
         .answer(slot, &json("200 OK", "", r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#));
     server.web.handle().send(&Request::list_prompts()).unwrap();
-    assert!(server.connected[slot] && server.web.remote().pending(slot).is_empty());
+    assert!(server.connected[slot] && server.web.remote.pending(slot).is_empty());
     let (_, request) = server.request("POST");
     assert!(request.contains("\r\nDPoP: proof-2\r\n"), "{request}");
 }

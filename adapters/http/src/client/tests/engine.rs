@@ -51,15 +51,15 @@ impl Served {
             let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
             while self.web.run(now, &mut handler, &mut ()) {}
             let mut any = false;
-            while let Some(action) = self.web.remote().next_action() {
+            while let Some(action) = self.web.remote.next_action() {
                 if let SocketAction::Connect(slot) = action {
-                    self.web.remote().connected(slot);
+                    self.web.remote.connected(slot);
                 }
                 any = true;
             }
             for slot in 0..4 {
-                let pending = String::from_utf8(self.web.remote().pending(slot).to_vec()).unwrap();
-                self.web.remote().sent(slot, pending.len());
+                let pending = String::from_utf8(self.web.remote.pending(slot).to_vec()).unwrap();
+                self.web.remote.sent(slot, pending.len());
                 self.come[slot].push_str(&pending);
                 if pending.is_empty() {
                     continue;
@@ -67,8 +67,8 @@ impl Served {
                 any = true;
                 let request = core::mem::take(&mut self.come[slot]);
                 let answer = self.answer(&request);
-                self.web.remote().space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
-                self.web.remote().filled(slot, answer.len());
+                self.web.remote.space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
+                self.web.remote.filled(slot, answer.len());
             }
             if !any {
                 return;

@@ -166,17 +166,17 @@ fn a_message_is_taken_back_in_part() {
     let mut sent = Vec::new();
     for _ in 0..4 {
         while web.run(0, &mut nothing, &mut ()) {}
-        while let Some(action) = web.remote().next_action() {
+        while let Some(action) = web.remote.next_action() {
             if let SocketAction::Connect(slot) = action {
-                web.remote().connected(slot);
+                web.remote.connected(slot);
             }
         }
         for slot in 0..2 {
-            let bytes = String::from_utf8(web.remote().pending(slot).to_vec()).unwrap();
+            let bytes = String::from_utf8(web.remote.pending(slot).to_vec()).unwrap();
             if !bytes.is_empty() {
-                web.remote().sent(slot, bytes.len());
-                web.remote().space(slot)[..ACCEPTED.len()].copy_from_slice(ACCEPTED.as_bytes());
-                web.remote().filled(slot, ACCEPTED.len());
+                web.remote.sent(slot, bytes.len());
+                web.remote.space(slot)[..ACCEPTED.len()].copy_from_slice(ACCEPTED.as_bytes());
+                web.remote.filled(slot, ACCEPTED.len());
                 sent.push(bytes.split_once("\r\n\r\n").unwrap().1.to_string());
             }
         }
@@ -195,8 +195,8 @@ fn a_modern_client_sends_no_notification() {
         panic!("{event:?}");
     };
     while web.run(0, &mut nothing, &mut ()) {}
-    assert!(web.remote().is_idle());
-    assert!((0..2).all(|slot| web.remote().pending(slot).is_empty()));
+    assert!(web.remote.is_idle());
+    assert!((0..2).all(|slot| web.remote.pending(slot).is_empty()));
 }
 
 /// A request that is larger than the transport takes never fits, whatever waits.
