@@ -352,8 +352,8 @@ impl Endpoint<'_> {
 
     /// Ends a session for a new one, if there is no room for it or in its principal's share. Returns `false` if
     /// none may be ended.
-    pub(crate) fn make_room<S>(&mut self, app: &mut App<'_, S>, principal: Hashed<'_>) -> bool {
-        let own = principal.filter(|_| self.sessions.count_of(principal) >= self.config.session_share);
+    pub(crate) fn make_room<S>(&mut self, app: &mut App<'_, S>, principal: Option<Hashed<'_>>) -> bool {
+        let own = principal.filter(|own| self.sessions.of(*own).count() >= self.config.session_share);
         if own.is_none() && self.sessions.has_room() {
             return true;
         }

@@ -1,4 +1,5 @@
-//! Sessions of the legacy revisions, and their principals. No step costs more with more sessions.
+//! Sessions of the legacy revisions, and their principals. No step costs more with more sessions; to open one costs more with more
+//! sessions of its principal, whose number is limited.
 
 use mcp_sansio::memory::Slots;
 use mcp_sansio::revision::Revision;
@@ -6,9 +7,6 @@ use mcp_sansio::server::{Millis, Peer, Scope};
 
 use super::ids::{Principal, SessionId, StreamId};
 use super::list::{Free, Links, List};
-
-/// In place of the number of a slot: none.
-const NONE: u16 = u16::MAX;
 
 /// A session
 /// ([session management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
@@ -30,16 +28,20 @@ pub struct Session {
     attached: u16,
     /// Number of its other streams on which a request in flight will be answered.
     waiting: u16,
-    /// The record of its owner; [`NONE`] without a principal.
-    owner: u16,
+    principal: Principal,
+    /// The hash of the name of the principal.
+    hash: u32,
     /// The session is in the list of those that sent nothing after `initialize`.
     begun: bool,
     idle: Links,
-    idle_of_owner: Links,
-    // The rest belongs to other sessions: a record of some principal, and the first owner of a row of the index.
-    record: Owner,
-    row: u16,
+    /// Its neighbours in its row of the index.
+    kin: Links,
+    /// A row of the index: it has other sessions.
+    row: List,
 }
+
+const IDLE: fn(&mut Session) -> &mut Links = |session| &mut session.idle;
+const KIN: fn(&mut Session) -> &mut Links = |session| &mut session.kin;
 
 impl Session {
     /// A slot without a session.
@@ -54,12 +56,12 @@ impl Session {
         streams: List::EMPTY,
         attached: 0,
         waiting: 0,
-        owner: NONE,
+        principal: Principal::NOBODY,
+        hash: 0,
         begun: false,
         idle: Links::NONE,
-        idle_of_owner: Links::NONE,
-        record: Owner::FREE,
-        row: NONE,
+        kin: Links::NONE,
+        row: List::EMPTY,
     };
 
     /// Returns whether its streams begin with an event without a message.
@@ -68,23 +70,8 @@ impl Session {
     }
 }
 
-/// A principal that has sessions. There are at most as many as sessions, so each slot has room for one.
-#[derive(Clone, Copy, Debug)]
-struct Owner {
-    principal: Principal,
-    hash: u32,
-    sessions: u16,
-    idle: Idle,
-    /// The next one in the same row of the index, or the next free record.
-    next: u16,
-}
-
-impl Owner {
-    const FREE: Owner = Owner { principal: Principal::NOBODY, hash: 0, sessions: 0, idle: Idle::NONE, next: NONE };
-}
-
 /// Sessions without an open stream, except those of 2024-11-05. The last used one is at the end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Idle {
     /// Sessions that sent nothing after `initialize`.
     begun: List,
@@ -92,19 +79,17 @@ struct Idle {
 }
 
 impl Idle {
-    const NONE: Idle = Idle { begun: List::EMPTY, others: List::EMPTY };
-
     const fn of(&mut self, begun: bool) -> &mut List {
         if begun { &mut self.begun } else { &mut self.others }
     }
 }
 
 /// A principal, with a hash of its name. Clients do not know the key of the hash.
-pub(crate) type Hashed<'p> = Option<(&'p str, u64)>;
+pub(crate) type Hashed<'p> = (&'p str, u64);
 
 /// The sessions of an endpoint.
 ///
-/// An index finds principals. It has as many rows as there are slots (linear hashing): when the table grows by
+/// An index finds the sessions of a principal. It has as many rows as there are slots (linear hashing): when the table grows by
 /// one slot, one row is split.
 #[derive(Debug)]
 pub(crate) struct Sessions<'m> {
@@ -112,15 +97,12 @@ pub(crate) struct Sessions<'m> {
     free: Free,
     pub(crate) live: usize,
     idle: Idle,
-    /// The first free record of an owner that was in use, and the first that never was.
-    free_owner: u16,
-    fresh_owner: u16,
 }
 
 impl<'m> Sessions<'m> {
     pub(crate) fn new(mut slots: Slots<'m, Session>) -> Self {
         slots.as_mut_slice().fill(Session::FREE);
-        Sessions { slots, free: Free::ALL, live: 0, idle: Idle::NONE, free_owner: NONE, fresh_owner: 0 }
+        Sessions { slots, free: Free::ALL, live: 0, idle: Idle { begun: List::EMPTY, others: List::EMPTY } }
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -147,7 +129,7 @@ impl<'m> Sessions<'m> {
 
     /// Returns the principal of a session.
     pub(crate) fn principal(&self, slot: u16) -> Option<&str> {
-        self.record(self.get(slot)?.owner)?.principal.name()
+        self.get(slot)?.principal.name()
     }
 
     /// Returns the session with an id, if it belongs to this principal. A session of another one counts as
@@ -158,35 +140,39 @@ impl<'m> Sessions<'m> {
         (session.id.is(id) && self.principal(slot) == principal).then_some(slot)
     }
 
-    /// Returns the number of sessions of a principal.
-    pub(crate) fn count_of(&self, principal: Hashed<'_>) -> usize {
-        let owner = self.owner_of(principal).and_then(|owner| self.record(owner));
-        owner.map_or(0, |owner| usize::from(owner.sessions))
+    /// Returns the sessions of a principal.
+    pub(crate) fn of<'s>(&'s self, (name, hash): Hashed<'s>) -> impl Iterator<Item = (u16, &'s Session)> {
+        let slots = self.slots.as_slice();
+        let row = slots.get(row_of(hash as u32, slots.len())).map_or(List::EMPTY, |first| first.row);
+        self.listed(row, |session| session.kin).filter(move |(_, session)| session.principal.name() == Some(name))
+    }
+
+    fn listed(&self, list: List, links: fn(&Session) -> Links) -> impl Iterator<Item = (u16, &Session)> {
+        let next = move |slot: &u16| links(self.get(*slot)?).next();
+        core::iter::successors(list.first(), next).filter_map(|slot| Some((slot, self.get(slot)?)))
     }
 
     /// Opens a session in a free slot; `name` gives its id.
     pub(crate) fn open(
         &mut self,
-        principal: Hashed<'_>,
+        principal: Option<Hashed<'_>>,
         old: bool,
         now: Millis,
         name: impl FnOnce(u16) -> (SessionId, Scope),
     ) -> Option<u16> {
         let before = self.slots.as_slice().len();
-        let slot = self.free.take(&mut self.slots, Session::FREE, |session| &mut session.idle)?;
+        let slot = self.free.take(&mut self.slots, Session::FREE, IDLE)?;
         if self.slots.as_slice().len() > before {
             self.split_row(before);
         }
-        let owner = principal.map_or(NONE, |(name, hash)| {
-            let owner = self.owner_of(Some((name, hash))).unwrap_or_else(|| self.add_owner(name, hash as u32));
-            if let Some(record) = self.record_mut(owner) {
-                record.sessions += 1;
-            }
-            owner
-        });
         let session = self.slots.as_mut_slice().get_mut(usize::from(slot))?;
-        let ((id, scope), record, row) = (name(slot), session.record, session.row);
-        *session = Session { live: true, id, scope, old, owner, record, row, ..Session::FREE };
+        let ((id, scope), row) = (name(slot), session.row);
+        let (principal, hash) = principal.map_or((None, 0), |(name, hash)| (Some(name), hash as u32));
+        let owner = Principal::new(principal);
+        *session = Session { live: true, id, scope, old, principal: owner, hash, row, ..Session::FREE };
+        if principal.is_some() {
+            self.index(slot, true);
+        }
         self.live += 1;
         self.touch(slot, now);
         Some(slot)
@@ -195,17 +181,11 @@ impl<'m> Sessions<'m> {
     /// Closes a session. Its streams are still linked to it.
     pub(crate) fn close(&mut self, slot: u16) {
         self.strike(slot);
+        self.index(slot, false);
         let Some(session) = self.get_mut(slot) else { return };
         (session.live, session.id, session.peer) = (false, SessionId::NONE, Peer::NEW);
-        let owner = session.owner;
         self.live -= 1;
-        if let Some(record) = self.record_mut(owner) {
-            record.sessions -= 1;
-            if record.sessions == 0 {
-                self.drop_owner(owner);
-            }
-        }
-        self.free.give_back(self.slots.as_mut_slice(), slot, |session| &mut session.idle);
+        self.free.give_back(self.slots.as_mut_slice(), slot, IDLE);
     }
 
     /// Notes that a session is in use: among idle sessions it becomes the last to be ended.
@@ -218,30 +198,16 @@ impl<'m> Sessions<'m> {
             return;
         }
         self.strike(slot);
-        let slots = self.slots.as_mut_slice();
-        let Some(session) = slots.get_mut(usize::from(slot)).filter(|_| is_idle) else { return };
-        session.begun = begun;
-        let owner = usize::from(session.owner);
-        self.idle.of(begun).push(slots, slot, |session| &mut session.idle);
-        if let Some(mut idle) = slots.get(owner).map(|owner| owner.record.idle) {
-            idle.of(begun).push(slots, slot, |session| &mut session.idle_of_owner);
-            if let Some(owner) = slots.get_mut(owner) {
-                owner.record.idle = idle;
-            }
+        if let Some(session) = self.get_mut(slot).filter(|_| is_idle) {
+            session.begun = begun;
+            self.idle.of(begun).push(self.slots.as_mut_slice(), slot, IDLE);
         }
     }
 
     /// Removes a session from the idle ones.
     fn strike(&mut self, slot: u16) {
-        let slots = self.slots.as_mut_slice();
-        let Some(session) = slots.get(usize::from(slot)).filter(|session| session.idle.are_listed()) else { return };
-        let (begun, owner) = (session.begun, usize::from(session.owner));
-        self.idle.of(begun).remove(slots, slot, |session| &mut session.idle);
-        if let Some(mut idle) = slots.get(owner).map(|owner| owner.record.idle) {
-            idle.of(begun).remove(slots, slot, |session| &mut session.idle_of_owner);
-            if let Some(owner) = slots.get_mut(owner) {
-                owner.record.idle = idle;
-            }
+        if let Some(begun) = self.get(slot).map(|session| session.begun) {
+            self.idle.of(begun).remove(self.slots.as_mut_slice(), slot, IDLE);
         }
     }
 
@@ -263,26 +229,17 @@ impl<'m> Sessions<'m> {
     /// Returns the session to end for another one: of `principal`, or of all without a principal. First one that
     /// sent nothing after `initialize`, else the one used longest ago, if that is at least `rest` ago. A session
     /// with a request in flight is never returned.
-    pub(crate) fn spare(&self, principal: Hashed<'_>, rest: Millis, now: Millis) -> Option<u16> {
-        let owner = principal.map(|_| self.owner_of(principal).unwrap_or(NONE));
-        let mut idle = match owner {
-            Some(owner) => self.record(owner)?.idle,
-            None => self.idle,
-        };
-        for begun in [true, false] {
-            let mut at = idle.of(begun).first();
-            // It passes over at most as many sessions as there are requests in flight.
-            while let Some((slot, session)) = at.and_then(|slot| Some((slot, self.get(slot)?))) {
-                if session.waiting == 0 {
-                    if begun || now.saturating_sub(session.used) >= rest {
-                        return Some(slot);
-                    }
-                    break;
-                }
-                at = if owner.is_some() { session.idle_of_owner } else { session.idle }.next();
+    pub(crate) fn spare(&self, principal: Option<Hashed<'_>>, rest: Millis, now: Millis) -> Option<u16> {
+        let is_spare = |(_, session): &(u16, &Session)| session.waiting == 0 && session.idle.are_listed();
+        let (slot, session) = match principal {
+            Some(own) => self.of(own).filter(is_spare).min_by_key(|(_, session)| (!session.begun, session.used))?,
+            None => {
+                let lists = [self.idle.begun, self.idle.others];
+                // It passes over at most as many sessions as there are requests in flight.
+                lists.into_iter().flat_map(|list| self.listed(list, |session| session.idle)).find(is_spare)?
             }
-        }
-        None
+        };
+        (session.begun || now.saturating_sub(session.used) >= rest).then_some(slot)
     }
 
     /// Limits all times of use to `now`, after the clock was set back, so that the lists stay in their order.
@@ -298,82 +255,29 @@ impl<'m> Sessions<'m> {
         first(self.idle.begun).into_iter().chain(first(self.idle.others)).min_by_key(|(_, used)| *used)
     }
 
-    fn record(&self, owner: u16) -> Option<&Owner> {
-        self.slots.as_slice().get(usize::from(owner)).map(|slot| &slot.record).filter(|_| owner != NONE)
-    }
-
-    fn record_mut(&mut self, owner: u16) -> Option<&mut Owner> {
-        self.slots.as_mut_slice().get_mut(usize::from(owner)).map(|slot| &mut slot.record).filter(|_| owner != NONE)
-    }
-
-    /// Returns the row of the index for a hash.
-    fn row_of(&mut self, hash: u32) -> Option<&mut u16> {
-        let row = row_of(hash, self.slots.as_slice().len());
-        self.slots.as_mut_slice().get_mut(row).map(|slot| &mut slot.row)
-    }
-
-    fn owner_of(&self, principal: Hashed<'_>) -> Option<u16> {
-        let (name, hash) = principal?;
-        let row = row_of(hash as u32, self.slots.as_slice().len());
-        let mut at = self.slots.as_slice().get(row)?.row;
-        while let Some(owner) = self.record(at).filter(|owner| owner.principal.name() != Some(name)) {
-            at = owner.next;
+    /// Puts a session into its row of the index, or removes it if it is there.
+    fn index(&mut self, slot: u16, is_new: bool) {
+        let rows = self.slots.as_slice().len();
+        let Some(row) = self.get(slot).map(|session| row_of(session.hash, rows)) else { return };
+        let slots = self.slots.as_mut_slice();
+        let Some(mut list) = slots.get(row).map(|first| first.row) else { return };
+        match is_new {
+            true => list.push(slots, slot, KIN),
+            false => list.remove(slots, slot, KIN),
         }
-        Some(at).filter(|at| *at != NONE)
-    }
-
-    fn add_owner(&mut self, name: &str, hash: u32) -> u16 {
-        let owner = match self.record(self.free_owner).map(|free| free.next) {
-            Some(next) => core::mem::replace(&mut self.free_owner, next),
-            None => {
-                self.fresh_owner += 1;
-                self.fresh_owner - 1
-            }
-        };
-        if let Some(record) = self.record_mut(owner) {
-            *record = Owner { principal: Principal::new(Some(name)), hash, ..Owner::FREE };
-        }
-        self.index_owner(owner, hash);
-        owner
-    }
-
-    fn index_owner(&mut self, owner: u16, hash: u32) {
-        let next = self.row_of(hash).map_or(NONE, |row| core::mem::replace(row, owner));
-        if let Some(record) = self.record_mut(owner) {
-            record.next = next;
+        if let Some(first) = slots.get_mut(row) {
+            first.row = list;
         }
     }
 
-    fn drop_owner(&mut self, owner: u16) {
-        let Some(&Owner { hash, next, .. }) = self.record(owner) else { return };
-        let mut at = self.row_of(hash).copied().unwrap_or(NONE);
-        if at == owner
-            && let Some(row) = self.row_of(hash)
-        {
-            *row = next;
-        }
-        while let Some(record) = self.record_mut(at).filter(|_| at != owner) {
-            if record.next == owner {
-                record.next = next;
-            }
-            at = record.next;
-        }
-        let free = core::mem::replace(&mut self.free_owner, owner);
-        if let Some(record) = self.record_mut(owner) {
-            *record = Owner { next: free, ..Owner::FREE };
-        }
-    }
-
-    /// Splits a row after the table has grown by the slot `new`: some of its owners move to the new row.
+    /// Splits a row after the table has grown by the slot `new`: some of its sessions move to the new row.
     fn split_row(&mut self, new: usize) {
         let row = new - (new + 1).next_power_of_two() / 2;
-        let mut at = match self.slots.as_mut_slice().get_mut(row) {
-            Some(slot) => core::mem::replace(&mut slot.row, NONE),
-            None => NONE,
-        };
-        while let Some(&Owner { hash, next, .. }) = self.record(at) {
-            self.index_owner(at, hash);
-            at = next;
+        let Some(row) = self.slots.as_mut_slice().get_mut(row).map(|first| &mut first.row) else { return };
+        let mut at = core::mem::replace(row, List::EMPTY).first();
+        while let Some(slot) = at {
+            at = self.get(slot).and_then(|session| session.kin.next());
+            self.index(slot, true);
         }
     }
 }
