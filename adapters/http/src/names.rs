@@ -1,6 +1,10 @@
 //! The names of headers: those that a server reads, and those that repeat parts of the body
 //! ([2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 
+use mcp_sansio::FullError;
+use mcp_sansio::json::{Text, write};
+use mcp_sansio::sink::Sink;
+
 /// The member of a property's schema that names its header.
 pub(crate) const ANNOTATION: &str = "x-mcp-header";
 /// The prefix of such a header.
@@ -11,6 +15,24 @@ pub(crate) const DEPTH: usize = 24;
 /// ([value encoding](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 pub(crate) const OPEN: &str = "=?base64?";
 pub(crate) const CLOSE: &str = "?=";
+
+/// Writes a text in base64.
+pub(crate) fn write_base64(text: Text<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
+    let (mut group, mut len) = ([0; 3], 0usize);
+    for character in text.chars() {
+        for &byte in character.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]).as_bytes() {
+            if let Some(place) = group.get_mut(len) {
+                *place = byte;
+            }
+            len += 1;
+            if len == group.len() {
+                write::base64(out, &group)?;
+                len = 0;
+            }
+        }
+    }
+    write::base64(out, group.get(..len).unwrap_or(&[]))
+}
 
 /// A header that the endpoint or the connection reads. The first [`READ`](Known::READ) are for the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use mcp_sansio::memory::records::{NoRoomError, Record, Records};
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::Sink;
 
-use crate::names::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM, is_token};
+use crate::names::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM, is_token, write_base64};
 
 mcp_sansio::error_enum! {
     /// The reason why a tool is excluded: its annotations are invalid.
@@ -394,20 +394,7 @@ pub(crate) fn write_value(text: Text<'_>, out: &mut dyn Sink) -> Result<(), Full
         return text.chars().flatten().try_for_each(|c| out.put(c.encode_utf8(&mut [0; 4]).as_bytes()));
     }
     out.put(OPEN.as_bytes())?;
-    let (mut group, mut len) = ([0; 3], 0usize);
-    for character in text.chars() {
-        for &byte in character.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]).as_bytes() {
-            if let Some(place) = group.get_mut(len) {
-                *place = byte;
-            }
-            len += 1;
-            if len == group.len() {
-                write::base64(out, &group)?;
-                len = 0;
-            }
-        }
-    }
-    write::base64(out, group.get(..len).unwrap_or(&[]))?;
+    write_base64(text, out)?;
     out.put(CLOSE.as_bytes())
 }
 

@@ -1,14 +1,16 @@
 //! Checks the headers of 2026-07-28 that repeat parts of the body
 //! ([server validation](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 
+use mcp_sansio::FullError;
 use mcp_sansio::json::write::decode_base64;
 use mcp_sansio::json::{JsonKind, Raw, Text, constant};
 use mcp_sansio::protocol::{Method, code};
 use mcp_sansio::revision::{Era, Revision, Revisions};
 use mcp_sansio::server::{IncomingRequest, RpcError, TransportChecks};
+use mcp_sansio::sink::Sink;
 
 use super::head::{BadField, Field, RequestHead};
-use crate::names::{ANNOTATION, CLOSE, DEPTH, Known, OPEN, PARAM};
+use crate::names::{ANNOTATION, CLOSE, DEPTH, Known, OPEN, PARAM, write_base64};
 
 /// Compares headers with the body.
 #[derive(Clone, Copy, Debug)]
@@ -244,9 +246,25 @@ fn encoded(header: &[u8]) -> Option<&[u8]> {
 
 /// Returns `true` if a header has this text: plain, or in base64 between `=?base64?` and `?=`.
 fn same(header: &[u8], text: &Text<'_>) -> bool {
-    match encoded(header) {
-        None => is_text(header, text),
-        Some(encoded) => same_base64(encoded, text),
+    let Some(encoded) = encoded(header) else { return is_text(header, text) };
+    // A text has one form in strict base64, so nothing is decoded.
+    let mut expected = Expected(encoded);
+    text.chars().all(|character| character.is_ok())
+        && write_base64(*text, &mut expected).is_ok()
+        && expected.0.is_empty()
+}
+
+/// A sink that takes only these bytes.
+struct Expected<'e>(&'e [u8]);
+
+impl Sink for Expected<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(FullError::Never)?;
+        Ok(())
+    }
+
+    fn room(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -256,56 +274,6 @@ fn is_text(header: &[u8], text: &Text<'_>) -> bool {
         core::str::from_utf8(header).is_ok_and(|header| text.eq_str(header))
     } else {
         text.raw() == header
-    }
-}
-
-/// Compares without a buffer: the bytes of the text with those of each group of four digits.
-fn same_base64(encoded: &[u8], text: &Text<'_>) -> bool {
-    let mut bytes = Base64 { groups: encoded, group: [0; 3], left: 0, at: 0, broken: !encoded.len().is_multiple_of(4) };
-    for character in text.chars() {
-        let Ok(character) = character else { return false };
-        for &byte in character.encode_utf8(&mut [0; 4]).as_bytes() {
-            if bytes.next() != Some(byte) {
-                return false;
-            }
-        }
-    }
-    bytes.next().is_none() && !bytes.broken
-}
-
-/// Decodes base64 strictly, byte by byte.
-struct Base64<'e> {
-    groups: &'e [u8],
-    group: [u8; 3],
-    left: u8,
-    at: u8,
-    broken: bool,
-}
-
-impl Base64<'_> {
-    fn refill(&mut self) -> Option<()> {
-        let (group, rest) = self.groups.split_first_chunk::<4>()?;
-        self.groups = rest;
-        let decoded = decode_base64(group, &mut self.group);
-        // Only the last group is padded.
-        self.broken |= decoded.is_none_or(|len| len < 3 && !rest.is_empty());
-        self.left = decoded.unwrap_or(0) as u8;
-        self.at = 0;
-        (!self.broken).then_some(())
-    }
-}
-
-impl Iterator for Base64<'_> {
-    type Item = u8;
-
-    fn next(&mut self) -> Option<u8> {
-        while self.left == 0 {
-            self.refill()?;
-        }
-        let byte = self.group.get(usize::from(self.at)).copied();
-        self.at += 1;
-        self.left -= 1;
-        byte
     }
 }
 
