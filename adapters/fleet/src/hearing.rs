@@ -105,8 +105,7 @@ impl<S: 'static> Ear<'_, S> {
         let field = |name| entry.map.get(name).and_then(|value| redis::from_redis_value_ref::<Vec<u8>>(value).ok());
         let (from, message) = (field("f").unwrap_or_default(), field("m").unwrap_or_default());
         match Message::read(&message).filter(|_| from != self.shared.run.as_bytes()) {
-            Some(Message::Change(change)) => self.send(|late| late.publish_here(None, change)),
-            Some(Message::ChangeTo(principal, change)) => self.send(|late| late.publish_here(Some(principal), change)),
+            Some(Message::Change(to, change)) => self.send(|late| late.publish_here(to, change)),
             Some(Message::EndSession(session, until)) => self.send(|late| late.end_session_here(&session, until)),
             None => Ok(()),
         }

@@ -146,14 +146,10 @@ impl fmt::Debug for RedisFleet {
 struct Link(Arc<Shared>);
 
 impl Fleet for Link {
-    fn publish(&mut self, change: ServerChange<'_>) {
-        self.0.publish(&Message::Change(change));
-    }
-
-    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
+    fn publish(&mut self, to: Option<&str>, change: ServerChange<'_>) {
         // No client has a longer name.
-        if principal.len() <= PRINCIPAL_MAX {
-            self.0.publish(&Message::ChangeTo(principal, change));
+        if to.is_none_or(|principal| principal.len() <= PRINCIPAL_MAX) {
+            self.0.publish(&Message::Change(to, change));
         }
     }
 

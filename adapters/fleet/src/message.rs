@@ -5,9 +5,8 @@ use mcp_sansio::server::{Millis, ServerChange};
 /// A message of another process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message<'m> {
-    Change(ServerChange<'m>),
-    /// A change for the clients of one principal, whose name has at most 255 bytes.
-    ChangeTo(&'m str, ServerChange<'m>),
+    /// A change for all clients, or for those of one principal, whose name has at most 255 bytes.
+    Change(Option<&'m str>, ServerChange<'m>),
     /// The beginning of the id of a session, and the time until which its id is refused.
     EndSession([u8; 16], Millis),
 }
@@ -17,21 +16,24 @@ pub(crate) const ALL: &[u8] = b"a";
 
 impl<'m> Message<'m> {
     pub(crate) fn write(&self) -> Vec<u8> {
-        match *self {
-            Message::Change(ServerChange::Tools) => b"t".into(),
-            Message::Change(ServerChange::Prompts) => b"p".into(),
-            Message::Change(ServerChange::Resources) => b"r".into(),
-            Message::Change(ServerChange::Resource(uri)) => [b"u", uri.as_bytes()].concat(),
-            Message::Change(ServerChange::Topic { member, key }) => {
-                [b"k", member.as_bytes(), b"\0", key.as_bytes()].concat()
+        let change = match *self {
+            Message::Change(Some(principal), change) => {
+                let change = Message::Change(None, change).write();
+                return [b"o", &[principal.len() as u8][..], principal.as_bytes(), &change].concat();
             }
+            Message::Change(None, change) => change,
+            Message::EndSession(session, until) => {
+                return [&b"s"[..], &session, until.to_string().as_bytes()].concat();
+            }
+        };
+        match change {
+            ServerChange::Tools => b"t".into(),
+            ServerChange::Prompts => b"p".into(),
+            ServerChange::Resources => b"r".into(),
+            ServerChange::Resource(uri) => [b"u", uri.as_bytes()].concat(),
+            ServerChange::Topic { member, key } => [b"k", member.as_bytes(), b"\0", key.as_bytes()].concat(),
             // Also what this version does not know.
-            Message::Change(_) => ALL.into(),
-            Message::ChangeTo(principal, change) => {
-                let change = Message::Change(change).write();
-                [b"o", &[principal.len() as u8][..], principal.as_bytes(), &change].concat()
-            }
-            Message::EndSession(session, until) => [&b"s"[..], &session, until.to_string().as_bytes()].concat(),
+            _ => ALL.into(),
         }
     }
 
@@ -39,16 +41,16 @@ impl<'m> Message<'m> {
     pub(crate) fn read(bytes: &'m [u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let text = |bytes| std::str::from_utf8(bytes).ok();
-        Some(match kind {
-            b't' => Message::Change(ServerChange::Tools),
-            b'p' => Message::Change(ServerChange::Prompts),
-            b'r' => Message::Change(ServerChange::Resources),
-            b'u' => Message::Change(ServerChange::Resource(text(rest)?)),
+        let change = match kind {
+            b't' => ServerChange::Tools,
+            b'p' => ServerChange::Prompts,
+            b'r' => ServerChange::Resources,
+            b'u' => ServerChange::Resource(text(rest)?),
             b'k' => {
                 let (member, key) = text(rest)?.split_once('\0')?;
-                Message::Change(ServerChange::Topic { member, key })
+                ServerChange::Topic { member, key }
             }
-            b'a' => Message::Change(ServerChange::All),
+            b'a' => ServerChange::All,
             b'o' => {
                 let (len, rest) = rest.split_first()?;
                 let (principal, change) = rest.split_at_checked(usize::from(*len))?;
@@ -56,15 +58,16 @@ impl<'m> Message<'m> {
                 if change.starts_with(b"o") {
                     return None;
                 }
-                let Message::Change(change) = Message::read(change)? else { return None };
-                Message::ChangeTo(text(principal)?, change)
+                let Message::Change(_, change) = Message::read(change)? else { return None };
+                return Some(Message::Change(Some(text(principal)?), change));
             }
             b's' => {
                 let (session, until) = rest.split_first_chunk()?;
-                Message::EndSession(*session, text(until)?.parse().ok()?)
+                return Some(Message::EndSession(*session, text(until)?.parse().ok()?));
             }
             _ => return None,
-        })
+        };
+        Some(Message::Change(None, change))
     }
 }
 
@@ -83,9 +86,9 @@ mod tests {
             ServerChange::Topic { member: "all", key: "" },
             ServerChange::All,
         ] {
-            let message = Message::Change(change);
+            let message = Message::Change(None, change);
             assert_eq!(Message::read(&message.write()), Some(message));
-            let message = Message::ChangeTo("ann", change);
+            let message = Message::Change(Some("ann"), change);
             assert_eq!(Message::read(&message.write()), Some(message));
         }
         let message = Message::EndSession(*b"0123456789abcdef", 1_790_000_000_000);

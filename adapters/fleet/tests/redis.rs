@@ -119,7 +119,7 @@ fn each_change_is_heard_once_by_all_others() {
     let [mut a, mut b, mut c] = [(); 3].map(|()| Process::new(&redis, &options));
     let changes = [ServerChange::Tools, ServerChange::Resource("notes://1"), ServerChange::Tools];
     for one in changes {
-        a.link.publish(one);
+        a.link.publish(None, one);
     }
     for heard in [&mut b, &mut c] {
         for one in changes {
@@ -127,13 +127,13 @@ fn each_change_is_heard_once_by_all_others() {
         }
         heard.nothing();
     }
-    a.link.publish_to("ann", ServerChange::Prompts);
+    a.link.publish(Some("ann"), ServerChange::Prompts);
     for heard in [&mut b, &mut c] {
         assert_eq!(heard.next(), Heard::ChangeTo("ann".into(), ServerChange::Prompts.into()));
     }
     a.nothing();
     // A process sends its changes before it leaves, and the others do not count that as a loss.
-    b.link.publish(ServerChange::Prompts);
+    b.link.publish(None, ServerChange::Prompts);
     drop(b);
     assert_eq!((a.next(), c.next()), (change(ServerChange::Prompts), change(ServerChange::Prompts)));
     std::thread::sleep(Duration::from_millis(4500));
@@ -164,13 +164,13 @@ fn redis_is_started_anew_and_has_forgotten_everything() {
     for process in [&a, &b] {
         assert!(matches!(process.news.recv_timeout(WAIT).unwrap(), FleetNews::Alone { .. }));
     }
-    a.link.publish(ServerChange::Prompts);
+    a.link.publish(None, ServerChange::Prompts);
     redis.start();
     for process in [&mut a, &mut b] {
         assert_eq!(process.news.recv_timeout(WAIT).unwrap(), FleetNews::Joined);
         process.skip_to(&change(ServerChange::All));
     }
-    a.link.publish(ServerChange::Tools);
+    a.link.publish(None, ServerChange::Tools);
     b.skip_to(&change(ServerChange::Tools));
     // The session is said to have ended again.
     let mut c = Process::join(&redis, options);
@@ -184,7 +184,7 @@ fn the_only_process_finds_out_that_redis_was_started_anew() {
     let mut a = Process::new(&redis, &options());
     let before = messages(&redis);
     for uri in ["1", "2", "3"] {
-        a.link.publish(ServerChange::Resource(uri));
+        a.link.publish(None, ServerChange::Resource(uri));
     }
     // What was not sent yet would be sent to the new one.
     let end = Instant::now() + WAIT;
@@ -199,7 +199,7 @@ fn the_only_process_finds_out_that_redis_was_started_anew() {
     assert_eq!(a.next(), change(ServerChange::All));
     // It hears from the beginning of the new numbers.
     let mut b = Process::new(&redis, &options());
-    b.link.publish(ServerChange::Tools);
+    b.link.publish(None, ServerChange::Tools);
     assert_eq!(a.next(), change(ServerChange::Tools));
     b.nothing();
 }
@@ -239,7 +239,7 @@ fn too_many_changes_become_one() {
     redis.kill();
     assert!(matches!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Alone { .. }));
     for uri in ["1", "2", "3", "4", "5", "6"] {
-        a.link.publish(ServerChange::Resource(uri));
+        a.link.publish(None, ServerChange::Resource(uri));
     }
     redis.start();
     // Not all of them arrive, but that all may have changed, behind the last.
@@ -256,7 +256,7 @@ fn a_process_that_is_too_slow_hears_of_its_loss() {
     let options = options().keep(1);
     let [a, mut b] = [(); 2].map(|()| Process::new(&redis, &options));
     for number in 0..1_000 {
-        a.link.publish(ServerChange::Resource(&number.to_string()));
+        a.link.publish(None, ServerChange::Resource(&number.to_string()));
     }
     // Meanwhile it takes nothing.
     std::thread::sleep(Duration::from_secs(1));
@@ -273,7 +273,7 @@ fn what_redis_refuses_is_sent_later() {
     let [a, mut b] = [(); 2].map(|()| Process::new(&redis, &options));
     redis.set("maxmemory", "1");
     assert!(matches!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Alone { .. }));
-    a.link.publish(ServerChange::Tools);
+    a.link.publish(None, ServerChange::Tools);
     b.nothing();
     redis.set("maxmemory", "0");
     assert_eq!(a.news.recv_timeout(WAIT).unwrap(), FleetNews::Joined);

@@ -678,11 +678,10 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
     }
 
     fn publish(&mut self, change: ServerChange<'_>, to: Option<&str>, is_here: bool) {
-        match (to, is_here) {
-            (None, false) => self.publish(change),
-            (None, true) => self.publish_here(change),
-            (Some(principal), false) => self.publish_to(principal, change),
-            (Some(principal), true) => self.publish_to_here(principal, change),
+        match to {
+            _ if is_here => self.publish_here(to, change),
+            None => self.publish(change),
+            Some(principal) => self.publish_to(principal, change),
         }
     }
 

@@ -182,12 +182,9 @@ fn an_endpoint_resumes_what_was_suspended() {
 struct Others(mpsc::Sender<String>);
 
 impl Fleet for Others {
-    fn publish(&mut self, change: ServerChange<'_>) {
-        self.0.send(format!("{change:?}")).unwrap();
-    }
-
-    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.0.send(format!("{principal} {change:?}")).unwrap();
+    fn publish(&mut self, to: Option<&str>, change: ServerChange<'_>) {
+        let to = to.map_or_else(String::new, |principal| format!("{principal} "));
+        self.0.send(format!("{to}{change:?}")).unwrap();
     }
 
     fn end_session(&mut self, _: &[u8; 16], _: u64) {}

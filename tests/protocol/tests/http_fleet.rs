@@ -19,12 +19,9 @@ struct Others(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<Ended>>>);
 type Ended = ([u8; 16], Millis);
 
 impl Fleet for Others {
-    fn publish(&mut self, change: ServerChange<'_>) {
-        self.0.lock().unwrap().push(format!("{change:?}"));
-    }
-
-    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
-        self.0.lock().unwrap().push(format!("{principal} {change:?}"));
+    fn publish(&mut self, to: Option<&str>, change: ServerChange<'_>) {
+        let to = to.map_or_else(String::new, |principal| format!("{principal} "));
+        self.0.lock().unwrap().push(format!("{to}{change:?}"));
     }
 
     fn end_session(&mut self, session: &[u8; 16], until: Millis) {
@@ -77,7 +74,7 @@ fn changes_are_told_once() {
     web.publish(ServerChange::Tools);
     assert_eq!(others.changes(), ["Tools"]);
     // Those of another process are not told again.
-    web.endpoint.publish_here(ServerChange::Prompts);
+    web.endpoint.publish_here(None, ServerChange::Prompts);
     assert_eq!(others.changes(), [""; 0]);
     // One that a handler has published.
     web.service = Service::new("test", "1").tools(&TOOLS).feature(ServerCapability::ResourcesChanged);
@@ -147,6 +144,6 @@ fn an_ended_session_is_ended_at_all_processes() {
 fn changes_for_one_principal() {
     let (mut web, others) = process(1);
     web.endpoint.publish_to("ann", ServerChange::Tools);
-    web.endpoint.publish_to_here("bob", ServerChange::Tools);
+    web.endpoint.publish_here(Some("bob"), ServerChange::Tools);
     assert_eq!(others.changes(), ["ann Tools"]);
 }

@@ -8,12 +8,9 @@ use super::Endpoint;
 
 /// The other processes of a server, behind the same proxy. `mcp-sansio-fleet` reaches them over Redis. No function waits.
 pub trait Fleet: fmt::Debug + Send {
-    /// Publishes a change at all other processes ([`Endpoint::publish_here`]). Where it may be lost, they publish
-    /// [`ServerChange::All`].
-    fn publish(&mut self, change: ServerChange<'_>);
-
-    /// Publishes a change to the clients of one principal at all other processes ([`Endpoint::publish_to_here`]).
-    fn publish_to(&mut self, principal: &str, change: ServerChange<'_>);
+    /// Publishes a change at all other processes, with `to` to the clients of that principal ([`Endpoint::publish_here`]). Where it
+    /// may be lost, they publish [`ServerChange::All`].
+    fn publish(&mut self, to: Option<&str>, change: ServerChange<'_>);
 
     /// Ends a session at all other processes (`Endpoint::end_session_here`), also at those that start later, until its id is over.
     /// Called when the session has ended, and when it gets a stream, a subscription or a log level, which this process alone knows.

@@ -4,53 +4,34 @@ use mcp_sansio::server::{NotifyStatus, Server, ServerChange};
 use mcp_sansio::sink::Out;
 
 use super::Endpoint;
-use super::session::Sessions;
-use super::share::Requests;
+use super::session::{Hashed, Sessions};
 use super::stream::{Purpose, Stream, Streams};
 
 impl<'m> Endpoint<'m> {
     /// Sends a change, once, to each session and each listen that wants it, in a [fleet](Endpoint::fleet) to those of all processes
     /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     pub fn publish(&mut self, change: ServerChange<'_>) {
-        if let Some(fleet) = &mut self.fleet {
-            fleet.publish(change);
-        }
-        self.publish_here(change);
-    }
-
-    /// Sends a change to the clients of this process alone: one that another process has published, or that each sees by itself,
-    /// such as one of a file that all of them watch.
-    pub fn publish_here(&mut self, change: ServerChange<'_>) {
-        publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, change);
+        self.publish_everywhere(None, change);
     }
 
     /// Sends a change to the sessions and listens of one principal, in a [fleet](Endpoint::fleet) to those of all processes: one that
     /// no other client can see.
     pub fn publish_to(&mut self, principal: &str, change: ServerChange<'_>) {
-        if let Some(fleet) = &mut self.fleet {
-            fleet.publish_to(principal, change);
-        }
-        self.publish_to_here(principal, change);
+        self.publish_everywhere(Some(principal), change);
     }
 
-    /// Sends a change to the clients of one principal in this process alone: one that another process has published.
-    pub fn publish_to_here(&mut self, principal: &str, change: ServerChange<'_>) {
-        let owner = self.requests.hash(principal);
-        let Endpoint { requests: Requests { server, .. }, sessions, streams, .. } = self;
-        for slot in 0..sessions.capacity() {
-            let is_own = sessions.principal(slot) == Some(principal);
-            if let Some(session) = sessions.get_mut(slot).filter(|_| is_own) {
-                session.peer.record(change);
-                server.publish_in(session.scope, change);
-            }
+    fn publish_everywhere(&mut self, to: Option<&str>, change: ServerChange<'_>) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.publish(to, change);
         }
-        for slot in 0..streams.slots().len() as u16 {
-            let Some(stream) = streams.at(slot).filter(|stream| stream.purpose != Purpose::Post) else { continue };
-            if stream.owner == Some(owner) {
-                server.publish_in(stream.scope, change);
-            }
-            streams.stir(slot);
-        }
+        self.publish_here(to, change);
+    }
+
+    /// Sends a change to the clients of this process alone, or to those of one principal among them: one that another process has
+    /// published, or that each sees by itself, such as one of a file that all of them watch.
+    pub fn publish_here(&mut self, to: Option<&str>, change: ServerChange<'_>) {
+        let to = to.map(|principal| (principal, self.requests.hash(principal)));
+        publish(&mut self.requests.server, &mut self.sessions, &mut self.streams, to, change);
     }
 
     /// Returns the URI of each subscription to a resource, of all sessions and listens. One that several have comes several times.
@@ -63,9 +44,9 @@ impl<'m> Endpoint<'m> {
         let Endpoint { requests, sessions, streams, fleet, .. } = self;
         requests.server.take_published(|server, change| {
             if let Some(fleet) = fleet {
-                fleet.publish(change);
+                fleet.publish(None, change);
             }
-            publish(server, sessions, streams, change);
+            publish(server, sessions, streams, None, change);
         });
     }
 
@@ -92,14 +73,28 @@ impl<'m> Endpoint<'m> {
     }
 }
 
-fn publish(server: &mut Server<'_>, sessions: &mut Sessions<'_>, streams: &mut Streams<'_>, change: ServerChange<'_>) {
-    server.publish(change);
-    for session in sessions.all_mut() {
+/// Notes a change for all clients, or for those of one principal.
+fn publish(
+    server: &mut Server<'_>,
+    sessions: &mut Sessions<'_>,
+    streams: &mut Streams<'_>,
+    to: Option<Hashed<'_>>,
+    change: ServerChange<'_>,
+) {
+    if to.is_none() {
+        server.publish(change);
+    }
+    for session in sessions.all_mut(to.map(|(principal, _)| principal)) {
         session.peer.record(change);
+        if to.is_some() {
+            server.publish_in(session.scope, change);
+        }
     }
     for slot in 0..streams.slots().len() as u16 {
-        if streams.at(slot).is_some_and(|stream| stream.purpose != Purpose::Post) {
-            streams.stir(slot);
+        let Some(stream) = streams.at(slot).filter(|stream| stream.purpose != Purpose::Post) else { continue };
+        if to.is_some_and(|(_, hash)| stream.owner == Some(hash)) {
+            server.publish_in(stream.scope, change);
         }
+        streams.stir(slot);
     }
 }

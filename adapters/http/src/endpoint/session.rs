@@ -117,14 +117,10 @@ impl<'m> Sessions<'m> {
         self.slots.as_mut_slice().get_mut(usize::from(slot)).filter(|session| session.live)
     }
 
-    /// Returns the number of places for sessions.
-    pub(crate) fn capacity(&self) -> u16 {
-        self.slots.as_slice().len() as u16
-    }
-
-    /// Returns all open sessions.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.slots.as_mut_slice().iter_mut().filter(|session| session.live)
+    /// Returns all open sessions, or those of one principal.
+    pub(crate) fn all_mut(&mut self, principal: Option<&str>) -> impl Iterator<Item = &mut Session> {
+        let is_meant = move |session: &&mut Session| principal.is_none() || session.principal.name() == principal;
+        self.slots.as_mut_slice().iter_mut().filter(|session| session.live).filter(is_meant)
     }
 
     /// Returns the principal of a session.
