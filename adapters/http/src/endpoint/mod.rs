@@ -219,11 +219,20 @@ impl<'m> Endpoint<'m> {
         log: impl Into<Store<'m>>,
     ) -> Self {
         let (streams, log) = (streams.into(), log.into());
-        let share = log.limit() / streams.as_slice().len().max(1);
-        let keep = log.limit();
-        let mut log = Log::new(log, share, keep, UNREAD);
-        log.equal = share;
-        Endpoint::build(config, server, sessions.into(), streams, log)
+        let (keep, equal) = (log.limit(), log.limit() / streams.limit().max(1));
+        let mut log = Log::new(log, equal, keep, UNREAD);
+        log.equal = equal;
+        Endpoint {
+            config,
+            requests: Requests::new(server),
+            sessions: Sessions::new(sessions.into()),
+            #[cfg(feature = "alloc")]
+            sealed: None,
+            streams: Streams::new(streams, log),
+            fleet: None,
+            now: 0,
+            draining: false,
+        }
     }
 
     /// Sets the bytes of the log that each stream may use, instead of an equal share, if others leave them. It
@@ -242,30 +251,11 @@ impl<'m> Endpoint<'m> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn growing(config: EndpointConfig<'m>, server: Server<'m>, limits: EndpointLimits) -> Self {
-        let log = Store::growing(limits.log);
-        let mut log = Log::new(log, limits.stream.min(limits.log), limits.keep, limits.unread);
-        log.equal = limits.log / limits.streams.max(1);
-        Endpoint::build(config, server, Slots::growing(limits.sessions), Slots::growing(limits.streams), log)
-    }
-
-    fn build(
-        config: EndpointConfig<'m>,
-        server: Server<'m>,
-        sessions: Slots<'m, Session>,
-        streams: Slots<'m, Stream>,
-        log: Log<'m>,
-    ) -> Self {
-        Endpoint {
-            config,
-            requests: Requests::new(server),
-            sessions: Sessions::new(sessions),
-            #[cfg(feature = "alloc")]
-            sealed: None,
-            streams: Streams::new(streams, log),
-            fleet: None,
-            now: 0,
-            draining: false,
-        }
+        let (sessions, streams) = (Slots::growing(limits.sessions), Slots::growing(limits.streams));
+        let mut endpoint = Endpoint::new(config, server, sessions, streams, Store::growing(limits.log));
+        let log = &mut endpoint.streams.log;
+        (log.share, log.keep, log.unread) = (limits.stream.min(limits.log), limits.keep, limits.unread);
+        endpoint
     }
 
     /// Returns the numbers of requests in flight, sessions and streams, for limits and statistics.
