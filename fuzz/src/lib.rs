@@ -30,6 +30,7 @@ use arbitrary::Unstructured;
 use mcp_sansio::frame::{LineBuffer, LineStatus};
 use mcp_sansio::json::{DEPTH, ParseError, Raw};
 use mcp_sansio::rpc::Envelope;
+use mcp_sansio_http::endpoint::RequestHeaders;
 use mcp_sansio_http::http1::{Connection, ConnectionLimits, ConnectionStep, Status};
 use mcp_sansio_http::sse::{SseDecoder, SseItem};
 

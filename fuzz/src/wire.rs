@@ -304,7 +304,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
             return (seen, output);
         }
         if seen.len() == refused
-            && let Some((_, answer)) = connection.head_exchange()
+            && let Some((_, answer)) = connection.exchange()
             && answer.is_owed()
         {
             answer.close();
@@ -313,7 +313,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
         }
         if step == ConnectionStep::Request {
             let (request, answer) = connection.exchange().expect("a request");
-            let (head, body) = (request.head, request.body.to_vec());
+            let (head, body) = (request.head, request.body.expect("a whole request").to_vec());
             seen.push((head.method().to_owned(), head.path().to_owned(), head.query().map(str::to_owned), body));
             answer.full(Status::ACCEPTED, &[], b"").expect("room");
         }

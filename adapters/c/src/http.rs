@@ -229,10 +229,8 @@ fn must_wait(http: &mut HttpConnection<'_>, host: &ServeContext<'_, '_, '_, Stat
     if connection.step(host.now) != ConnectionStep::Request {
         return false;
     }
-    connection.head().is_some_and(|head| {
-        let head = RequestHead::new(head.method(), head.path(), head.query(), &head);
-        host.endpoint.must_wait_for(&head).is_some()
-    })
+    let request = connection.exchange().map(|(request, _)| request);
+    request.is_some_and(|request| host.endpoint.must_wait_for(&request.head.request_head()).is_some())
 }
 
 /// `mcp_http_next`

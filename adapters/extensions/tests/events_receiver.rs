@@ -228,7 +228,8 @@ fn serve(mut socket: TcpStream, hooks: &mut [WebhookFollower]) {
         if wire.step(0) == ConnectionStep::Request {
             let (request, response) = wire.exchange().unwrap();
             assert_eq!((request.head.method(), request.head.path()), ("POST", "/hooks/1"));
-            let delivery = ReceivedDelivery::new(|name| request.head.text_of(name), request.body);
+            let head = request.head.request_head();
+            let delivery = ReceivedDelivery::new(|name| head.text(name), request.body.unwrap());
             let answer = receive(hooks, &delivery, NOW).0;
             let json = [("Content-Type", "application/json")];
             response.full(Status(answer.status), &json, answer.body.as_bytes()).unwrap();

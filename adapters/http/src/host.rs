@@ -223,9 +223,9 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         if !self.waits_for_streams {
             return false;
         }
-        let Some((head, _)) = self.connection.head_exchange() else { return false };
+        let Some((request, _)) = self.connection.exchange() else { return false };
         // Its session is named in the query.
-        head.query().is_some() && host.endpoint.must_wait_for(&head.request_head()).is_some()
+        request.head.query().is_some() && host.endpoint.must_wait_for(&request.head.request_head()).is_some()
     }
 
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.
@@ -368,8 +368,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         if self.admission.is_some() {
             return HeadCheck::Passed;
         }
-        let Some((head, answer)) = self.connection.head_exchange() else { return HeadCheck::Passed };
-        let head = head.request_head();
+        let Some((request, answer)) = self.connection.exchange() else { return HeadCheck::Passed };
+        let head = request.head.request_head();
         let response = match host.endpoint.admit(host.app, &head, host.body) {
             Ok(Some(admission)) => {
                 self.admission = Some(admission);
@@ -402,7 +402,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         if let Some(admission) = &admission {
             head = head.admitted(admission);
         }
-        let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
+        let response = host.endpoint.request(host.app, &head, request.body?, host.now, random, host.body);
         if response.undecided {
             host.body.storage.truncate(0);
             return Some(WaitFor::Decision);

@@ -54,14 +54,14 @@ const CONTROL_CHARACTERS: &[u8] =
     br#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"A header has control characters"}}"#;
 const _: () = assert!(mcp_sansio::protocol::code::HEADER_MISMATCH == -32020);
 
-/// A whole request.
+/// A request whose head is whole.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct HttpRequest<'r> {
     /// Method, path and headers.
     pub head: HttpHead<'r>,
-    /// The body; empty if the request has no body.
-    pub body: &'r [u8],
+    /// The body, as soon as it is whole; empty if the request has none.
+    pub body: Option<&'r [u8]>,
 }
 
 /// The server's side of one HTTP/1.1 connection, without I/O, for requests of at most `H` headers.
@@ -74,6 +74,7 @@ pub struct HttpRequest<'r> {
 /// connection.
 ///
 /// ```
+/// use mcp_sansio_http::endpoint::RequestHeaders;
 /// use mcp_sansio_http::http1::{Connection, ConnectionLimits, Status, ConnectionStep};
 ///
 /// let (mut input, mut output) = ([0; 512], [0; 512]);
@@ -86,7 +87,7 @@ pub struct HttpRequest<'r> {
 /// let now = 0;
 /// assert_eq!(connection.step(now), ConnectionStep::Request);
 /// if let Some((request, answer)) = connection.exchange() {
-///     assert_eq!((request.head.method(), request.head.path(), request.body), ("POST", "/mcp", &b"{}"[..]));
+///     assert_eq!((request.head.method(), request.head.path(), request.body), ("POST", "/mcp", Some(&b"{}"[..])));
 ///     assert_eq!(request.head.host(), Some("localhost:80"));
 ///     assert_eq!(request.head.get("content-length"), Some(&b"2"[..]));
 ///     answer.full(Status::ACCEPTED, &[], b"")?;
@@ -289,26 +290,12 @@ impl<'m, const H: usize> Connection<'m, H> {
         step
     }
 
-    /// Returns the head of the current request, from [`ConnectionStep::Expect`] or [`ConnectionStep::Request`] until the request is
-    /// consumed.
-    #[must_use]
-    pub fn head(&self) -> Option<HttpHead<'_>> {
-        matches!(self.stage, Stage::Expect | Stage::Body | Stage::Request).then(|| self.input.head())
-    }
-
-    /// Returns the current request and its answer.
+    /// Returns the current request and its answer, from [`ConnectionStep::Expect`] or [`ConnectionStep::Request`] until the request is
+    /// consumed. An answer that is written before the body is here is the last one of the connection.
     pub fn exchange(&mut self) -> Option<(HttpRequest<'_>, &mut ResponseBuffer<'m>)> {
-        if self.stage != Stage::Request {
-            return None;
-        }
-        Some((HttpRequest { head: self.input.head(), body: self.input.body() }, &mut self.answer))
-    }
-
-    /// Returns the head of the current request and its answer. The body may not be here yet; an answer written
-    /// before that is the last one of the connection.
-    pub fn head_exchange(&mut self) -> Option<(HttpHead<'_>, &mut ResponseBuffer<'m>)> {
+        let body = (self.stage == Stage::Request).then(|| self.input.body());
         matches!(self.stage, Stage::Expect | Stage::Body | Stage::Request)
-            .then_some((self.input.head(), &mut self.answer))
+            .then_some((HttpRequest { head: self.input.head(), body }, &mut self.answer))
     }
 
     /// Refuses the request that is being read: the last answer is `status` without a body. Does nothing if the

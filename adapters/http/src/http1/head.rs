@@ -3,7 +3,7 @@
 use super::limits::ConnectionLimits;
 use super::scan::{equal_or_below, find, outside};
 use super::status::Status;
-use crate::endpoint::{Accept, Field as EndpointField, Fields, RequestHead};
+use crate::endpoint::{Accept, Field as EndpointField, Fields, RequestHead, RequestHeaders};
 use crate::names::is_token;
 use crate::names::{Known, same_name};
 
@@ -20,7 +20,7 @@ pub enum HttpVersion {
 
 /// The head of a request. It borrows the received bytes.
 ///
-/// Names of headers are compared without regard to case. Values have no white space around them. See
+/// [`RequestHeaders`] gives its headers. Names are compared without regard to case, and values have no white space around them. See
 /// [`Connection`](super::Connection) for an example.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpHead<'r> {
@@ -170,51 +170,22 @@ impl<'r> HttpHead<'r> {
     /// Returns the host, with its port if there is one: that of an absolute target, else the `Host` header. Under
     /// HTTP/1.1 there is always one; it may be empty.
     #[must_use]
-    pub fn host(&self) -> Option<&'r str> {
-        match self.line.authority {
-            Some(authority) => Some(self.text(authority)),
-            None => self.text_of("host"),
-        }
-    }
-
-    /// Returns the value of the first header with that name.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&'r [u8]> {
-        self.get_all(name).next()
-    }
-
-    /// Returns the value of the first header with that name, or `None` if it is not UTF-8.
-    #[must_use]
-    pub fn text_of(&self, name: &str) -> Option<&'r str> {
-        core::str::from_utf8(self.get(name)?).ok()
-    }
-
-    /// Returns the values of all headers with that name, in order.
-    pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'r [u8]> + use<'r, 'n> {
-        let head = *self;
-        head.fields.iter().filter(move |field| head.is(field, name)).map(move |field| head.bytes_at(field.value))
-    }
-
-    /// Returns all headers, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'r str, &'r [u8])> + use<'r> {
-        let head = *self;
-        head.fields.iter().map(move |field| (head.text(field.name), head.bytes_at(field.value)))
-    }
-
-    fn is(&self, field: &Field, name: &str) -> bool {
-        usize::from(field.name.len) == name.len() && same_name(self.bytes_at(field.name), name.as_bytes())
+    pub fn host(&self) -> Option<&str> {
+        core::str::from_utf8(self.get("host")?).ok()
     }
 
     fn bytes_at(&self, span: Span) -> &'r [u8] {
         span.of(self.bytes)
     }
 
-    /// Returns the head for the endpoint, without a second walk through the headers.
-    pub(crate) fn request_head<'s>(&'s self) -> RequestHead<'s> {
+    /// Returns the head for an [`Endpoint`](crate::endpoint::Endpoint), without another walk through the headers. It has the values
+    /// of headers as text too.
+    #[must_use]
+    pub fn request_head<'s>(&'s self) -> RequestHead<'s> {
         let (method, path, query) = (self.method(), self.path(), self.query());
         let mut accept = Accept::default();
         if self.known.differs(Known::Accept) {
-            self.get_all("accept").for_each(|value| accept.take(value));
+            self.each("accept", &mut |value| accept.take(value));
         } else if let Some(value) = self.known.lines.get(Known::Accept as usize).and_then(|line| self.value_of(*line)) {
             accept.take(value);
         }
@@ -243,8 +214,8 @@ impl<'r> HttpHead<'r> {
     }
 }
 
-/// The endpoint's view. `host` is the host of [`HttpHead::host`].
-impl crate::endpoint::RequestHeaders for HttpHead<'_> {
+/// The header `host` has the host of [`HttpHead::host`].
+impl RequestHeaders for HttpHead<'_> {
     fn all<'s>(&'s self, tell: &mut dyn FnMut(&'s [u8], &'s [u8])) {
         let authority = self.line.authority.map(|authority| self.bytes_at(authority));
         if let Some(authority) = authority {

@@ -1,7 +1,6 @@
 //! One TCP socket with its HTTP connection.
 
 use mcp_sansio::server::Millis;
-use mcp_sansio_http::endpoint::RequestHead;
 use mcp_sansio_http::host::{HttpConnection, ServeContext, WaitFor};
 use mcp_sansio_http::http1::{ConnectionLimits, ConnectionStep, ExpireStatus};
 use smoltcp::iface::SocketHandle;
@@ -210,8 +209,8 @@ impl Connection {
         if connection.step(shared.now) != ConnectionStep::Request {
             return false;
         }
-        let Some(head) = connection.head() else { return false };
-        shared.endpoint.must_wait_for(&RequestHead::new(head.method(), head.path(), head.query(), &head)).is_some()
+        let Some((request, _)) = connection.exchange() else { return false };
+        shared.endpoint.must_wait_for(&request.head.request_head()).is_some()
     }
 
     /// Reads as many bytes as there is room for. Returns `true` if there were any.

@@ -161,8 +161,8 @@ fn answered_by_its_head_alone() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     let mut connection = connected((&mut input, &mut output), head);
     assert_eq!(connection.step(0), ConnectionStep::Expect);
-    assert_eq!(connection.head().unwrap().get("EXPECT"), Some(&b"100-continue"[..]));
-    assert!(connection.exchange().is_none());
+    assert_eq!(connection.exchange().unwrap().0.head.get("EXPECT"), Some(&b"100-continue"[..]));
+    assert!(connection.exchange().unwrap().0.body.is_none());
     connection.answer.full(Status::UNAUTHORIZED, &[("WWW-Authenticate", "Bearer")], b"").unwrap();
     assert_eq!(connection.step(0), ConnectionStep::Shut);
     let expected =

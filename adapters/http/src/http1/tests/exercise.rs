@@ -2,7 +2,7 @@
 
 use mcp_sansio::sink::Sink;
 
-use super::{Connection, ConnectionLimits, ConnectionStep, Status};
+use super::{Connection, ConnectionLimits, ConnectionStep, RequestHeaders, Status};
 
 /// Feeds `input` through a connection with stores of these sizes (at most 4096 each), in pieces as long as `cuts`
 /// says, repeated. Reports each event to `note`. The path of a request says how to answer it.
@@ -99,13 +99,9 @@ fn answer(connection: &mut Connection<'_, 8>, note: &mut dyn FnMut(&[u8])) {
         note(part.as_bytes());
     }
     note(request.head.host().unwrap_or("-").as_bytes());
-    for (name, value) in request.head.iter() {
-        for part in [b" ", name.as_bytes(), b"=", value] {
-            note(part);
-        }
-    }
+    request.head.all(&mut |name, value| [&b" "[..], name, b"=", value].into_iter().for_each(&mut *note));
     note(b" <");
-    note(request.body);
+    note(request.body.unwrap());
     note(b">\n");
     let done = match request.head.path() {
         "/stream" => answer.stream(&[("X-Id", "7")]).and_then(|()| {

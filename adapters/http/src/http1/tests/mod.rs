@@ -26,6 +26,7 @@ use std::vec::Vec;
 use std::{format, vec};
 
 use super::*;
+use crate::endpoint::RequestHeaders;
 use exercise::run;
 use mcp_sansio::FullError;
 #[cfg(feature = "alloc")]
