@@ -207,7 +207,7 @@ fn changes_of_other_processes_stay_here() {
 /// Half of a stream is kept for notifications, so an answer waits while its client has more than that to read.
 #[test]
 fn an_answer_waits_while_less_than_half_of_its_stream_is_free() {
-    let mut web = Web::new(EndpointLimits { stream: 8 << 10, ..EndpointLimits::default() });
+    let mut web = Web::new(EndpointLimits::default().stream(8 << 10));
     let (token, stream) = web.request("tools/call", "later");
     let sizes = |web: &mut Web| web.endpoint.with_stream_of(token, |_, out| (out.room(), out.capacity())).unwrap();
     let is_crowded = |web: &mut Web| LateTarget::<Tokens>::is_crowded(&mut web.endpoint, token);

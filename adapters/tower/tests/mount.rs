@@ -209,7 +209,7 @@ fn an_older_client_comes_back_for_its_answer() {
 
 #[test]
 fn a_stream_is_pulled_only_when_it_is_polled() {
-    let limits = EndpointLimits { stream: 10_000, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().stream(10_000);
     let config = EndpointConfig::DEFAULT.turn(2048);
     let web = Web::over(HttpServerOptions::new().endpoint_limits(limits).config(config));
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
@@ -241,7 +241,7 @@ fn a_stream_is_pulled_only_when_it_is_polled() {
 
 #[test]
 fn a_large_answer_comes_in_pieces() {
-    let limits = EndpointLimits { stream: 100_000, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().stream(100_000);
     let config = EndpointConfig::DEFAULT.streams(mcp_sansio_tower::StreamPolicy::Preferred);
     let web = Web::over(HttpServerOptions::new().endpoint_limits(limits).config(config));
     let mut request = modern("tools/call", json!({"name": "large"}));
@@ -253,7 +253,7 @@ fn a_large_answer_comes_in_pieces() {
 /// The log of all streams is full of what one client does not read.
 #[test]
 fn a_stream_without_room_waits_for_the_others() {
-    let limits = EndpointLimits { log: 8_000, stream: 8_000, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().log(8_000).stream(8_000);
     let web = Web::over(HttpServerOptions::new().endpoint_limits(limits));
     let mut new = web.modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).into_body();
     let count = Arc::<Count>::default();

@@ -12,7 +12,7 @@ const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","par
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|number| number.parse().expect("a number"));
     let (Some(sessions), Some(n)) = (numbers.next(), numbers.next()) else { panic!("usage: endpoint SESSIONS N") };
-    let limits = EndpointLimits { sessions, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().sessions(sessions);
     let mut endpoint: HttpEndpoint =
         Endpoint::growing(EndpointConfig::DEFAULT, Server::growing(MessageLimits::default()), limits);
     let (service, mut state) = (Service::new("bench", "1"), ());

@@ -247,7 +247,7 @@ fn a_backlog_is_read_in_turns() {
 /// Further requests of a client that reads no answers are refused before they have an effect; no answer is lost.
 #[test]
 fn too_many_unread_answers() {
-    let mut web = Web::limited(config(), EndpointLimits { unread: 3, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().unread(3));
     let (stream, to) = opened(&mut web, "/sse");
     for id in 1..=3 {
         post(&mut web, &to, &call("2024-11-05", id, "count", json!({})));

@@ -203,8 +203,7 @@ fn sessions_belong_to_their_principal_everywhere() {
 
 #[test]
 fn sessions_of_elsewhere_have_the_same_limits() {
-    let full =
-        || endpoint(seal(7), config().session_rest(0), EndpointLimits { sessions: 1, ..EndpointLimits::default() }, 1);
+    let full = || endpoint(seal(7), config().session_rest(0), EndpointLimits::default().sessions(1), 1);
     let mut a = web(seal(7), 2);
     let mut b = full();
     let (first, second) = (a.open("2025-11-25"), a.open("2025-11-25"));
@@ -213,8 +212,7 @@ fn sessions_of_elsewhere_have_the_same_limits() {
     assert_eq!(b.request("DELETE", "/mcp", &[("mcp-session-id", &first)], "").status, 204);
     assert_eq!(b.call(&second, 1, "count", json!({})).status, 200);
     // With a rest, the one at rest makes way, and comes back later.
-    let mut c =
-        endpoint(seal(7), config().session_rest(10), EndpointLimits { sessions: 1, ..EndpointLimits::default() }, 3);
+    let mut c = endpoint(seal(7), config().session_rest(10), EndpointLimits::default().sessions(1), 3);
     for _ in 0..3 {
         for session in [&first, &second] {
             assert_eq!(c.call(session, 1, "count", json!({})).status, 200);

@@ -325,7 +325,7 @@ fn resource_metadata() {
 
 #[test]
 fn too_many() {
-    let mut web = Web::limited(config(), EndpointLimits { sessions: 2, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().sessions(2));
     let first = web.open("2025-11-25");
     web.open("2025-03-26");
     for reply in [web.post(&initialize("2025-11-25", json!({}))), web.request("GET", "/sse", &[SSE], "")] {
@@ -340,7 +340,7 @@ fn too_many() {
 fn resting_ones_make_way() {
     let mut config = config();
     config.session_rest = 100;
-    let mut web = Web::limited(config, EndpointLimits { sessions: 3, ..EndpointLimits::default() });
+    let mut web = Web::limited(config, EndpointLimits::default().sessions(3));
     let (heard, rests, works) = (web.open("2025-11-25"), web.open("2025-11-25"), web.open("2025-11-25"));
     let stream = web.listen(&heard, None).opened();
     let call = web.call(&works, 1, "later", json!({"tag": "a"})).opened();

@@ -209,7 +209,7 @@ fn what_is_sent_again_is_not_forgotten_meanwhile() {
 /// The log keeps a certain number of events: exactly those can be resumed from.
 #[test]
 fn coming_back_at_the_borders() {
-    let mut web = Web::limited(config(), EndpointLimits { keep: 1_000, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().keep(1_000));
     let session = web.open("2025-06-18");
     let mut stream = with_token(&session, &mut web, 1, "later").opened();
     let token = web.later("t");
@@ -768,7 +768,7 @@ fn many_quiet_streams_share_a_small_log() {
 
 #[test]
 fn too_many_streams() {
-    let mut web = Web::limited(config(), EndpointLimits { streams: 2, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().streams(2));
     let session = web.open("2025-11-25");
     let streams = [1, 2].map(|id| web.call(&session, id, "later", json!({})).opened());
     assert_eq!(web.call(&session, 3, "count", json!({})).text(), "1", "an answer needs no stream");
@@ -1046,7 +1046,7 @@ fn an_opening_on_a_stream_is_primed_in_2025_11_25() {
 /// The session of a stream of 2024-11-05 that finds no place is not kept.
 #[test]
 fn an_old_stream_without_a_place_leaves_no_session() {
-    let mut web = Web::limited(config(), EndpointLimits { streams: 1, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().streams(1));
     let stream = web.request("GET", "/sse", &[SSE], "").opened();
     let refused = web.request("GET", "/sse", &[SSE], "");
     refused.refused(503);

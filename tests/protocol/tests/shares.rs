@@ -269,7 +269,7 @@ fn begin(web: &mut Web, name: &str) -> Reply {
 /// the others.
 #[test]
 fn sessions_that_only_began_make_way() {
-    let mut web = Web::limited(config(), EndpointLimits { sessions: 10, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().sessions(10));
     let used = web.open(D);
     let heard = begin(&mut web, "").header("mcp-session-id").unwrap().to_owned();
     let stream = web.listen(&heard, None).opened();
@@ -288,7 +288,7 @@ fn sessions_that_only_began_make_way() {
 /// A session that was used is kept for a minute, and then may end.
 #[test]
 fn used_sessions_make_way_after_a_minute() {
-    let mut web = Web::limited(config(), EndpointLimits { sessions: 4, ..EndpointLimits::default() });
+    let mut web = Web::limited(config(), EndpointLimits::default().sessions(4));
     for _ in 0..4 {
         web.open(D);
     }
@@ -300,7 +300,7 @@ fn used_sessions_make_way_after_a_minute() {
 /// With a rest of 0, sessions that were used never make way.
 #[test]
 fn used_sessions_stay_if_the_server_wants_it() {
-    let limits = EndpointLimits { sessions: 2, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().sessions(2);
     let mut web = Web::limited(config().session_rest(0), limits);
     let sessions = [web.open(D), web.open(D)];
     web.wait(600_000);
@@ -315,7 +315,7 @@ fn used_sessions_stay_if_the_server_wants_it() {
 fn principals_come_and_go() {
     const MANY: usize = 40;
     let names: Vec<&'static str> = (0..MANY).map(|n| &*format!("user {n}").leak()).collect();
-    let limits = EndpointLimits { sessions: 64, ..EndpointLimits::default() };
+    let limits = EndpointLimits::default().sessions(64);
     let mut web = Web::limited(config().session_share(1), limits);
     let known = names.clone();
     web.authorize = Box::new(move |head| Access::Granted {
@@ -678,7 +678,7 @@ fn a_ping_needs_a_client_that_initialized() {
 #[test]
 fn refused_listens_leave_nothing() {
     let limits = MessageLimits { subscriptions: 60, ..MessageLimits::default() };
-    let few = EndpointLimits { streams: 1, ..EndpointLimits::default() };
+    let few = EndpointLimits::default().streams(1);
     let mut web = Web::of(Endpoint::growing(config(), Server::growing(MessageLimits { in_flight: 8, ..limits }), few));
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let body = request(MODERN, 1, "subscriptions/listen", filter.clone());

@@ -142,12 +142,10 @@ fn messages(limits: &BridgeLimits) -> MessageLimits {
 /// The limits of the server in front.
 fn options(arguments: &Arguments, config: EndpointConfig<'static>) -> HttpServerOptions {
     let (limits, hosts) = (&arguments.limits, arguments.hosts);
-    let streams = EndpointLimits {
-        sessions: hosts,
-        streams: hosts.saturating_mul(2).saturating_add(limits.in_flight),
-        log: limits.backlog,
-        ..EndpointLimits::default()
-    };
+    let streams = EndpointLimits::default()
+        .sessions(hosts)
+        .streams(hosts.saturating_mul(2).saturating_add(limits.in_flight))
+        .log(limits.backlog);
     HttpServerOptions::new()
         .config(config)
         .limits(messages(limits))

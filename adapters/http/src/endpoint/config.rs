@@ -164,41 +164,34 @@ pub(crate) fn same_path(known: &str, path: &str) -> bool {
     known.strip_suffix('/').unwrap_or(known) == path.strip_suffix('/').unwrap_or(path)
 }
 
-/// Limits of an [`Endpoint`](super::Endpoint) with memory from the allocator.
 #[cfg(feature = "alloc")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
-pub struct EndpointLimits {
-    /// Number of sessions. Default: 10,000.
-    pub sessions: usize,
-    /// Number of event streams, open ones and those that clients may come back to. Default: 10,000.
-    pub streams: usize,
-    /// Number of unsent bytes of all streams. Default: 256 MiB.
-    pub log: usize,
-    /// Number of unsent bytes of one stream. Beside streams that have a half of [`log`](EndpointLimits::log) unsent, it is a
-    /// quarter of that, beside three quarters a sixteenth, and so on: stalled streams leave room for others.
-    /// One of at most `log / streams` bytes stays whole. Default: 16 MiB.
-    pub stream: usize,
-    /// Number of sent bytes kept for clients that come back. Default: 1 MiB.
-    pub keep: usize,
-    /// Number of unsent events of one stream. Beyond it, notifications and requests for the stream wait or are
-    /// not sent, and requests of HTTP with SSE, whose answers go to this stream, get 503 before they reach a
-    /// handler. Default: 10,000.
-    pub unread: usize,
-}
-
-#[cfg(feature = "alloc")]
-impl Default for EndpointLimits {
-    fn default() -> Self {
-        EndpointLimits {
-            sessions: 10_000,
-            streams: 10_000,
-            log: 256 << 20,
-            stream: 16 << 20,
-            keep: 1 << 20,
-            unread: 10_000,
-        }
+mcp_sansio::options! {
+    /// Limits of an [`Endpoint`](super::Endpoint) with memory from the allocator.
+    ///
+    /// ```
+    /// use mcp_sansio_http::endpoint::EndpointLimits;
+    /// let limits = EndpointLimits::DEFAULT.sessions(100).log(1 << 20);
+    /// assert_eq!((limits.sessions, limits.streams), (100, 10_000));
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+    pub struct EndpointLimits {
+        /// Number of sessions. Default: 10,000.
+        sessions: usize = 10_000,
+        /// Number of event streams, open ones and those that clients may come back to. Default: 10,000.
+        streams: usize = 10_000,
+        /// Number of unsent bytes of all streams. Default: 256 MiB.
+        log: usize = 256 << 20,
+        /// Number of unsent bytes of one stream. Beside streams that have a half of [`log`](EndpointLimits::log) unsent, it is a
+        /// quarter of that, beside three quarters a sixteenth, and so on: stalled streams leave room for others.
+        /// One of at most `log / streams` bytes stays whole. Default: 16 MiB.
+        stream: usize = 16 << 20,
+        /// Number of sent bytes kept for clients that come back. Default: 1 MiB.
+        keep: usize = 1 << 20,
+        /// Number of unsent events of one stream. Beyond it, notifications and requests for the stream wait or are
+        /// not sent, and requests of HTTP with SSE, whose answers go to this stream, get 503 before they reach a
+        /// handler. Default: 10,000.
+        unread: usize = 10_000,
     }
 }
 
