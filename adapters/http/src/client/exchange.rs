@@ -459,7 +459,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Makes the driver close the connection.
-    fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.close |= self.is_connected() || self.state == ExchangeState::Connecting { dialing: true };
         self.wire = Wire::Cut;
         self.input.clear();
@@ -842,7 +842,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Ends without an answer, as the purpose requires, and closes the connection.
-    fn give_way(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
+    pub(crate) fn give_way(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
         self.hang_up();
         match self.task.purpose {
             Purpose::Request | Purpose::OneWay => self.over(End::Failed(why)),
@@ -862,7 +862,7 @@ impl<'m> ExchangeSlot<'m> {
     }
 
     /// Ends with a failure and closes the connection.
-    fn fail(&mut self, why: FailureReason) {
+    pub(crate) fn fail(&mut self, why: FailureReason) {
         self.hang_up();
         self.over(End::Failed(why));
     }
@@ -903,12 +903,6 @@ impl<'m> ExchangeSlot<'m> {
         self.release("abandoned", origin);
     }
 
-    /// Closes the connection and ends the exchange.
-    pub(crate) fn shut_down(&mut self, origin: &mut OriginState<'_>) {
-        self.hang_up();
-        self.release("abandoned", origin);
-    }
-
     /// Fails after the event that the caller reads now, unless that is the last one.
     pub(crate) fn fail_next(&mut self, why: FailureReason) {
         let next = match self.state {
@@ -920,35 +914,15 @@ impl<'m> ExchangeSlot<'m> {
         self.enter("the session is lost", next);
     }
 
-    /// Reports a failure that belongs to no exchange.
-    pub(crate) fn report(&mut self, why: FailureReason) {
-        self.over(End::Failed(why));
-    }
-
-    /// Ends the DELETE of a session: another session begins.
-    pub(crate) fn skip_end_of_session(&mut self) {
-        self.hang_up();
-        self.over(End::SessionEnded);
-    }
-
-    pub(crate) fn retry(&mut self, origin: &mut OriginState<'_>) {
-        self.told_challenge(origin);
-        if self.state == ExchangeState::Challenged {
-            self.launch("sent again with other headers", origin);
-        }
-    }
-
-    pub(crate) fn give_up(&mut self, origin: &mut OriginState<'_>) {
-        self.told_challenge(origin);
-        if self.state == ExchangeState::Challenged {
-            self.give_way(FailureReason::GivenUp, origin);
-        }
-    }
-
-    /// Notes that the caller knows of the challenge, even if it has asked for no event since.
-    fn told_challenge(&mut self, origin: &mut OriginState<'_>) {
+    /// Sends the message of a challenged exchange again, or gives it up, even if the caller has asked for no event since.
+    pub(crate) fn decide(&mut self, retries: bool, origin: &mut OriginState<'_>) {
         if matches!(self.state, ExchangeState::Challenge { .. }) {
             self.told(origin);
+        }
+        match self.state {
+            ExchangeState::Challenged if retries => self.launch("sent again with other headers", origin),
+            ExchangeState::Challenged => self.give_way(FailureReason::GivenUp, origin),
+            _ => {}
         }
     }
 
@@ -987,7 +961,7 @@ impl<'m> ExchangeSlot<'m> {
         match self.state {
             ExchangeState::Free | ExchangeState::Elsewhere => self.hang_up(),
             ExchangeState::Backoff => self.launch("the deadline has passed", origin),
-            ExchangeState::Drain => self.shut_down(origin),
+            ExchangeState::Drain => self.abandon(origin),
             ExchangeState::Connecting { .. } | ExchangeState::Head => self.lose(FailureReason::TimedOut, origin),
             ExchangeState::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
             ExchangeState::Body { part: Part::Stream, .. } if self.task.is_for_changes() => {

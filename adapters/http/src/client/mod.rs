@@ -284,6 +284,13 @@ impl<'m> HttpTransport<'m> {
         self.origin.tools.excluded()
     }
 
+    /// Acts on a slot, if there is one of this number.
+    fn on(&mut self, slot: usize, act: impl FnOnce(&mut ExchangeSlot<'m>, &mut OriginState<'m>)) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            act(slot, &mut self.origin);
+        }
+    }
+
     /// Returns the next connection to open or close.
     #[must_use]
     pub fn next_action(&mut self) -> Option<SocketAction> {
@@ -292,23 +299,17 @@ impl<'m> HttpTransport<'m> {
 
     /// Reports that the slot's connection is open.
     pub fn connected(&mut self, slot: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.connected(&self.origin);
-        }
+        self.on(slot, |slot, origin| slot.connected(origin));
     }
 
     /// Reports that the slot's connection could not be opened, or broke.
     pub fn failed(&mut self, slot: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.gone(false);
-        }
+        self.on(slot, |slot, _| slot.gone(false));
     }
 
     /// Reports that the server closed the slot's connection in order: no more bytes follow.
     pub fn closed(&mut self, slot: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.gone(true);
-        }
+        self.on(slot, |slot, _| slot.gone(true));
     }
 
     /// Returns the bytes to send on the slot's connection.
@@ -319,9 +320,7 @@ impl<'m> HttpTransport<'m> {
 
     /// Reports that the first `n` pending bytes were sent.
     pub fn sent(&mut self, slot: usize, n: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.sent(n, &self.origin);
-        }
+        self.on(slot, |slot, origin| slot.sent(n, origin));
     }
 
     /// Returns the place to read bytes of the slot's connection into. It is empty if the slot has no connection,
@@ -333,9 +332,7 @@ impl<'m> HttpTransport<'m> {
 
     /// Reports that `n` bytes were read into [`space`](HttpTransport::space).
     pub fn filled(&mut self, slot: usize, n: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.filled(n);
-        }
+        self.on(slot, |slot, _| slot.filled(n));
     }
 
     /// Returns the next event. Call it until it returns `None`.
@@ -359,16 +356,12 @@ impl<'m> HttpTransport<'m> {
 
     /// Adds headers to a head that waits for them.
     pub(crate) fn sign(&mut self, slot: usize, lines: &[u8], credentials: u32) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.sign(lines, credentials, &mut self.origin);
-        }
+        self.on(slot, |slot, origin| slot.sign(lines, credentials, origin));
     }
 
     /// Marks a challenged exchange to continue later.
     pub(crate) fn resume(&mut self, slot: usize) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.resumed = true;
-        }
+        self.on(slot, |slot, _| slot.resumed = true);
     }
 
     /// Returns the time, in milliseconds, by which to call [`expire`](HttpTransport::expire).
@@ -402,17 +395,13 @@ impl<'m> HttpTransport<'m> {
     /// now.
     pub fn retry(&mut self, slot: usize) {
         self.told();
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.retry(&mut self.origin);
-        }
+        self.on(slot, |slot, origin| slot.decide(true, origin));
     }
 
     /// Ends a [challenged](HttpClientEvent::Challenge) exchange with [`FailureReason::GivenUp`].
     pub fn give_up(&mut self, slot: usize) {
         self.told();
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.give_up(&mut self.origin);
-        }
+        self.on(slot, |slot, origin| slot.decide(false, origin));
     }
 
     /// Closes the exchange of a request; no event of it follows. Under 2026-07-28 this

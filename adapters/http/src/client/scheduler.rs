@@ -63,7 +63,7 @@ impl HttpTransport<'_> {
         self.forget_streams();
         for (_, slot) in self.slots.iter_mut().enumerate().filter(|(other, _)| *other != at) {
             if slot.is(Purpose::EndSession) && !slot.is_over() {
-                slot.skip_end_of_session();
+                slot.give_way(FailureReason::SessionLost, &mut self.origin);
             } else if slot.is_post() && (slot.task.sse || !slot.task.is_modern()) {
                 slot.fail_next(FailureReason::SessionLost);
             }
@@ -156,7 +156,7 @@ impl HttpTransport<'_> {
             && !told
             && let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_free())
         {
-            slot.report(FailureReason::SessionLost);
+            slot.fail(FailureReason::SessionLost);
         }
         self.origin.end_session();
     }
@@ -210,7 +210,10 @@ impl HttpTransport<'_> {
     }
 
     pub(crate) fn drop_all(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.shut_down(&mut self.origin));
+        for slot in self.slots.iter_mut() {
+            slot.hang_up();
+            slot.abandon(&mut self.origin);
+        }
         (self.writing, self.held, self.given) = (Target::None, false, None);
         self.origin.listening = ListenState::No;
         self.origin.end_sse();
