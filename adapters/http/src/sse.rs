@@ -34,11 +34,14 @@ pub struct SseDecoder<'m, const ID: usize = 128> {
     /// The number of bytes of data, each line with its newline.
     len: usize,
     state: LineState,
+    /// The name of the field on the line under way: its first bytes, with a byte order mark on the first line.
+    field_name: FixedText<16>,
+    /// The field whose value is being read.
     field: Field,
+    /// The first line is under way, which may begin with a byte order mark.
+    is_first: bool,
     /// The last line ended with a carriage return: a line feed after it belongs to the same end.
     after_return: bool,
-    /// The number of bytes of a byte order mark that were seen; the length of the mark when there can be none any more.
-    mark: usize,
     /// The value of a `retry` line, as far as it was read.
     retry_at: Option<u32>,
     /// The last `retry`: the time to wait before connecting again, in milliseconds.
@@ -83,20 +86,17 @@ pub struct SseMessage<'d> {
     pub data: &'d mut [u8],
 }
 
+/// The place in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineState {
-    /// In the name of a field, after this number of bytes.
-    Name(u8),
+    Name,
     /// After the colon.
     Colon,
-    /// In the value.
     Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
-    /// The name could still be any of them.
-    Unknown,
     Data,
     Event,
     Id,
@@ -111,9 +111,8 @@ enum Waiting {
     TooLarge,
 }
 
-const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
-const FIELDS: [(Field, &[u8]); 4] =
-    [(Field::Data, b"data"), (Field::Event, b"event"), (Field::Id, b"id"), (Field::Retry, b"retry")];
+/// A byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'m, const ID: usize> SseDecoder<'m, ID> {
     /// Makes a decoder for the start of a stream. The store is the room for the data of one event.
@@ -122,10 +121,11 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
         SseDecoder {
             store: store.into(),
             len: 0,
-            state: LineState::Name(0),
-            field: Field::Unknown,
+            state: LineState::Name,
+            field_name: FixedText::EMPTY,
+            field: Field::Other,
+            is_first: true,
             after_return: false,
-            mark: 0,
             retry_at: None,
             retry: None,
             name: FixedText::EMPTY,
@@ -139,9 +139,9 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
 
     /// Begins another stream. Keeps the last id and `retry`: the new stream may continue the old one.
     pub fn restart(&mut self) {
-        (self.len, self.state, self.field) = (0, LineState::Name(0), Field::Unknown);
-        (self.after_return, self.mark, self.skipping, self.waiting) = (false, 0, false, None);
-        self.name = FixedText::EMPTY;
+        (self.len, self.state, self.is_first) = (0, LineState::Name, true);
+        (self.after_return, self.skipping, self.waiting) = (false, false, None);
+        (self.field_name, self.name) = (FixedText::EMPTY, FixedText::EMPTY);
         self.id = self.last_id;
     }
 
@@ -197,70 +197,48 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
         if core::mem::take(&mut self.after_return) && byte == b'\n' {
             return 1;
         }
-        if self.byte_order_mark(byte) {
-            return 1;
-        }
         if matches!(byte, b'\r' | b'\n') {
             self.after_return = byte == b'\r';
             self.end_line();
             return 1;
         }
         match self.state {
-            LineState::Name(known) => self.name_byte(byte, known),
-            LineState::Colon => {
-                self.state = LineState::Value;
-                if byte != b' ' {
-                    return self.value(bytes);
-                }
+            LineState::Name if byte == b':' => self.begin_value(),
+            LineState::Name => {
+                let end = memchr::memchr3(b':', b'\r', b'\n', bytes).unwrap_or(bytes.len());
+                self.field_name.push(bytes.get(..end).unwrap_or(&[]));
+                return end;
             }
-            LineState::Value => return self.value(bytes),
+            LineState::Colon if byte == b' ' => self.state = LineState::Value,
+            LineState::Colon | LineState::Value => {
+                self.state = LineState::Value;
+                return self.value(bytes);
+            }
         }
         1
     }
 
-    /// Returns whether `byte` belongs to a byte order mark at the start of the stream, which is skipped. An
-    /// incomplete mark begins a field without a meaning.
-    fn byte_order_mark(&mut self, byte: u8) -> bool {
-        let Some(&expected) = MARK.get(self.mark) else { return false };
-        if byte == expected {
-            self.mark += 1;
-            return true;
-        }
-        if self.mark > 0 {
-            self.field = Field::Other;
-        }
-        self.mark = MARK.len();
-        false
+    /// Returns the name of the field on the line.
+    fn field_name(&self) -> &[u8] {
+        let name = self.field_name.as_bytes();
+        name.strip_prefix(MARK).filter(|_| self.is_first).unwrap_or(name)
     }
 
-    fn name_byte(&mut self, byte: u8, known: u8) {
-        let so_far = usize::from(known);
-        if byte == b':' {
-            self.begin_value(so_far);
-            self.state = LineState::Colon;
-            return;
-        }
-        if self.field == Field::Other {
-            return;
-        }
-        // The first bytes of the four names differ; a name that differs later has no meaning.
-        let candidate = FIELDS
-            .iter()
-            .find(|(field, name)| name.get(so_far) == Some(&byte) && (so_far == 0 || self.field == *field));
-        self.field = candidate.map_or(Field::Other, |(field, _)| *field);
-        self.state = LineState::Name(known.saturating_add(1));
-    }
-
-    /// Begins the value of a field if its name is complete.
-    fn begin_value(&mut self, len: usize) {
-        if FIELDS.iter().all(|(field, name)| *field != self.field || name.len() != len) {
-            self.field = Field::Other;
-        }
+    /// Begins the value of the field whose name was read.
+    fn begin_value(&mut self) {
+        self.state = LineState::Colon;
+        self.field = match self.field_name() {
+            b"data" => Field::Data,
+            b"event" => Field::Event,
+            b"id" => Field::Id,
+            b"retry" => Field::Retry,
+            _ => Field::Other,
+        };
         match self.field {
             Field::Event => self.name = FixedText::EMPTY,
             Field::Id => self.draft = Some(FixedText::EMPTY),
             Field::Retry => self.retry_at = None,
-            _ => {}
+            Field::Data | Field::Other => {}
         }
     }
 
@@ -272,7 +250,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
             Field::Event => self.name.push(value),
             Field::Id => self.id_part(value),
             Field::Retry => value.iter().for_each(|&byte| self.retry_digit(byte)),
-            Field::Unknown | Field::Other => {}
+            Field::Other => {}
         }
         end
     }
@@ -315,19 +293,18 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
     }
 
     fn end_line(&mut self) {
-        // The first byte of a line settles which fields are still possible.
-        let blank = self.field == Field::Unknown;
-        if let LineState::Name(known) = self.state {
-            self.begin_value(usize::from(known));
+        let is_name = self.state == LineState::Name;
+        let blank = is_name && self.field_name().is_empty();
+        if is_name {
+            self.begin_value();
         }
         match self.field {
-            _ if blank => {}
             Field::Data => self.data(b"\n"),
             Field::Id => self.id = self.draft.take().unwrap_or(self.id),
             Field::Retry => self.retry = self.retry_at.or(self.retry),
             _ => {}
         }
-        (self.state, self.field) = (LineState::Name(0), Field::Unknown);
+        (self.state, self.field_name, self.is_first) = (LineState::Name, FixedText::EMPTY, false);
         if blank {
             self.dispatch();
         }
