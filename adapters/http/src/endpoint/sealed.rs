@@ -11,7 +11,6 @@ use mcp_sansio::sink::LineSink;
 
 use super::ids::SessionId;
 use super::legacy::NoSession;
-use super::session::Sessions;
 use super::{App, Endpoint, Turn};
 
 /// Stands for a method in the data that the seal is bound to: no `requestState` has it.
@@ -96,17 +95,6 @@ enum Known {
     Ended,
 }
 
-/// The answer to the question for a session by its id.
-pub(crate) enum SealedLookup {
-    Unknown,
-    /// It may be in this slot: the whole id must be compared.
-    Open(u16),
-    /// It is in this slot, and its time is over.
-    Over(u16),
-    /// This endpoint has not seen it. Its time of the end, and what was negotiated.
-    New(Nonce, Millis, Peer),
-}
-
 /// The sessions of an endpoint that have sealed ids.
 pub(crate) struct SealedSessions<'m> {
     with: SessionSeal<'m>,
@@ -147,20 +135,7 @@ impl<'m> SealedSessions<'m> {
         Some(SessionId::sealed(id.into_inner()))
     }
 
-    /// Finds the session of an id.
-    pub(crate) fn find(&self, given: &[u8], principal: Option<&str>, now: Millis) -> SealedLookup {
-        let Some(nonce) = nonce_of(given) else { return SealedLookup::Unknown };
-        match self.known.get(&nonce) {
-            Some(Known::Open(slot, end, _)) if *end <= now => SealedLookup::Over(*slot),
-            Some(Known::Open(slot, ..)) => SealedLookup::Open(*slot),
-            Some(Known::Ended) => SealedLookup::Unknown,
-            None => match self.open(given, nonce, principal) {
-                Some((end, peer)) if end > now => SealedLookup::New(nonce, end, peer),
-                _ => SealedLookup::Unknown,
-            },
-        }
-    }
-
+    /// Reads an id of a session that this endpoint has not seen. Returns the time of its end, and what was negotiated.
     fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
         let mut sealed = [0; SEALED];
         let len = decode_base64url(given.get(NONCE..).filter(|_| given.len() <= LONGEST)?, &mut sealed)?;
@@ -173,19 +148,6 @@ impl<'m> SealedSessions<'m> {
         let revision = *Revision::ALL.get(usize::from(revision))?;
         let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
         Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
-    }
-
-    /// Notes that a session was opened anew.
-    pub(crate) fn opened(&mut self, nonce: Nonce, slot: u16, end: Millis) {
-        self.known.insert(nonce, Known::Open(slot, end, false));
-    }
-
-    /// Returns the slot of a session that is open here.
-    pub(crate) fn slot_of(&self, nonce: &Nonce) -> Option<u16> {
-        match self.known.get(nonce)? {
-            Known::Open(slot, ..) => Some(*slot),
-            Known::Ended => None,
-        }
     }
 
     /// Notes that this process alone serves a session, or ends it. Returns its nonce and the time of its end, the first time.
@@ -207,11 +169,13 @@ impl<'m> SealedSessions<'m> {
         self.remember_ended(nonce, end, now);
     }
 
-    /// Notes that the client of a session has ended it, or another process serves it alone.
-    pub(crate) fn remember_ended(&mut self, nonce: Nonce, end: Millis, now: Millis) {
-        if matches!(self.known.insert(nonce, Known::Ended), Some(Known::Ended)) {
-            return;
-        }
+    /// Notes that the client of a session has ended it, or another process serves it alone. Returns its slot, if it was open here.
+    fn remember_ended(&mut self, nonce: Nonce, end: Millis, now: Millis) -> Option<u16> {
+        let slot = match self.known.insert(nonce, Known::Ended) {
+            Some(Known::Ended) => return None,
+            Some(Known::Open(slot, ..)) => Some(slot),
+            None => None,
+        };
         self.ended.insert((end, nonce));
         while let Some(&(end, nonce)) = self.ended.first()
             && (end <= now || self.ended.len() > self.with.ended)
@@ -219,6 +183,7 @@ impl<'m> SealedSessions<'m> {
             self.ended.pop_first();
             self.known.remove(&nonce);
         }
+        slot
     }
 }
 
@@ -233,11 +198,8 @@ impl<'m> Endpoint<'m> {
     /// beginning of its sealed id.
     pub fn end_session_here<S>(&mut self, app: &mut App<'_, S>, session: &[u8; 16], until: Millis) {
         if let Some(sealed) = &mut self.sealed {
-            let slot = sealed.slot_of(session);
-            sealed.remember_ended(*session, until, self.now);
-            if let Some(slot) = slot {
-                self.end_session(app, slot);
-            }
+            let slot = sealed.remember_ended(*session, until, self.now);
+            slot.into_iter().for_each(|slot| self.end_session(app, slot));
         }
     }
 
@@ -279,15 +241,18 @@ impl<'m> Endpoint<'m> {
 
     #[inline(never)]
     fn find_sealed<S>(&mut self, turn: &mut Turn<'_, '_, S>, given: &[u8]) -> Result<u16, NoSession> {
-        let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
-        match sealed.find(given, turn.principal, self.now) {
-            SealedLookup::New(nonce, end, peer) => self.open_anew(turn, given, nonce, end, peer),
-            SealedLookup::Open(slot) if self.sessions.is(slot, given, turn.principal) && !self.is_old(slot) => Ok(slot),
-            SealedLookup::Over(slot) => {
+        let (Some(sealed), Some(nonce)) = (&self.sealed, nonce_of(given)) else { return Err(NoSession::Unknown) };
+        match sealed.known.get(&nonce) {
+            Some(&Known::Open(slot, end, _)) if end <= self.now => {
                 self.end_session(turn.app, slot);
                 Err(NoSession::Unknown)
             }
-            SealedLookup::Open(_) | SealedLookup::Unknown => Err(NoSession::Unknown),
+            Some(&Known::Open(slot, ..)) => self.sessions.check(slot, given, turn.principal).ok_or(NoSession::Unknown),
+            Some(Known::Ended) => Err(NoSession::Unknown),
+            None => match sealed.open(given, nonce, turn.principal).filter(|(end, _)| *end > self.now) {
+                Some((end, peer)) => self.open_anew(turn, given, (nonce, end), peer),
+                None => Err(NoSession::Unknown),
+            },
         }
     }
 
@@ -296,8 +261,7 @@ impl<'m> Endpoint<'m> {
         &mut self,
         turn: &mut Turn<'_, '_, S>,
         given: &[u8],
-        nonce: Nonce,
-        end: Millis,
+        (nonce, end): (Nonce, Millis),
         peer: Peer,
     ) -> Result<u16, NoSession> {
         // Another version of the service may have opened it.
@@ -314,7 +278,7 @@ impl<'m> Endpoint<'m> {
             session.peer = peer;
         }
         if let Some(sealed) = &mut self.sealed {
-            sealed.opened(nonce, slot, end);
+            sealed.known.insert(nonce, Known::Open(slot, end, false));
         }
         Ok(slot)
     }
@@ -326,13 +290,6 @@ impl SessionId {
         let mut id = SessionId::NONE;
         id.sealed = characters;
         id
-    }
-}
-
-impl Sessions<'_> {
-    /// Returns whether the session in a slot has this id and belongs to this principal.
-    fn is(&self, slot: u16, id: &[u8], principal: Option<&str>) -> bool {
-        self.get(slot).is_some_and(|session| session.id.is(id)) && self.principal(slot) == principal
     }
 }
 

@@ -131,9 +131,13 @@ impl<'m> Sessions<'m> {
     /// Returns the session with an id, if it belongs to this principal. A session of another one counts as
     /// unknown.
     pub(crate) fn find(&self, id: &[u8], principal: Option<&str>) -> Option<u16> {
-        let slot = SessionId::slot_of(id)?;
+        self.check(SessionId::slot_of(id)?, id, principal)
+    }
+
+    /// Returns the slot, if the session in it has this id and belongs to this principal.
+    pub(crate) fn check(&self, slot: u16, id: &[u8], principal: Option<&str>) -> Option<u16> {
         let session = self.get(slot)?;
-        (session.id.is(id) && self.principal(slot) == principal).then_some(slot)
+        (session.id.is(id) && session.principal.name() == principal).then_some(slot)
     }
 
     /// Returns the sessions of a principal.
