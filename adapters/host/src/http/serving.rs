@@ -104,7 +104,7 @@ impl<S> HttpSetup<S> {
         let mut host = HttpHost::new(endpoint, limits, random);
         if let Some(late) = &mut self.late {
             // Sessions that other processes have ended get 404 from the first request on.
-            while late.give(host.endpoint(), app.service, app.state) {}
+            while late.give(&mut host.endpoint, app.service, app.state) {}
         }
         HttpServing {
             host,
@@ -168,7 +168,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
 
     /// Takes a new connection. No other one comes while its descriptor is [to be spared](SpareDescriptors::has).
     pub fn enter(&mut self, socket: T, is_spare: bool, app: &mut App<'_, S>) {
-        self.host.set_crowded(is_spare);
+        self.host.is_crowded = is_spare;
         let now = self.look_at_clock();
         self.host.enter(socket, app, now);
     }
@@ -184,7 +184,7 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
         if let Some(tick) = &mut self.setup.tick {
             // Each look at the clock is 1 % of the instructions of a `tools/call`.
             now = self.epoch + self.started.elapsed().as_millis() as Millis;
-            wake = wake.into_iter().chain(tick(app, self.host.endpoint(), now)).min();
+            wake = wake.into_iter().chain(tick(app, &mut self.host.endpoint, now)).min();
             // It may have learned of decisions.
             asks = true;
         }
@@ -197,14 +197,14 @@ impl<S, T: HttpSocket> HttpServing<S, T> {
     /// Takes late messages. Returns whether there may be more, and whether the application can decide about requests.
     fn hear(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> (bool, bool) {
         let Some(late) = &mut self.setup.late else { return (false, false) };
-        late.give(self.host.endpoint(), app.service, app.state);
+        late.give(&mut self.host.endpoint, app.service, app.state);
         (late.poll_ready(cx).is_ready(), late.take_decided())
     }
 
     /// Looks for changes, if it is time.
     fn look(&mut self, app: &mut App<'_, S>) {
         let Some((period, look)) = self.setup.watch else { return };
-        let endpoint = self.host.endpoint();
+        let endpoint = &mut self.host.endpoint;
         if self.look_at.take_if(|at| *at <= self.now).is_some() {
             look(app.state, endpoint);
         }

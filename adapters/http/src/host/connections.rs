@@ -238,16 +238,18 @@ impl<T: HttpSocket> Served<T> {
 /// All memory is counted in one [`Budget`], and given back when a connection is idle for some seconds. A socket is dropped when its
 /// connection is over. `now` is a time in milliseconds that never goes back.
 pub struct HttpHost<T> {
-    endpoint: Endpoint<'static>,
+    /// The endpoint.
+    pub endpoint: Endpoint<'static>,
     body: BodyBuffer<Vec<u8>>,
     random: Random,
     limits: HostLimits,
-    budget: Budget,
+    /// The memory that connections take.
+    pub budget: Budget,
     connections: Vec<Option<Served<T>>>,
     /// Free places in `connections`.
     free: Vec<usize>,
-    /// No further connection, until one closes.
-    is_crowded: bool,
+    /// There is no room for another connection until one closes, such as for lack of descriptors. The driver sets it.
+    pub is_crowded: bool,
     /// The connection of each stream, by [`StreamId::slot`].
     carriers: Vec<usize>,
     /// No deadline of a connection is before this time.
@@ -324,17 +326,6 @@ impl<T> HttpHost<T> {
         }
     }
 
-    /// Returns the endpoint.
-    pub const fn endpoint(&mut self) -> &mut Endpoint<'static> {
-        &mut self.endpoint
-    }
-
-    /// Returns the memory that connections take.
-    #[must_use]
-    pub const fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
     /// Returns the number of connections.
     #[must_use]
     pub const fn open(&self) -> usize {
@@ -345,11 +336,6 @@ impl<T> HttpHost<T> {
     #[must_use]
     pub const fn has_room(&self) -> bool {
         self.open() < self.limits.connections && !self.is_crowded
-    }
-
-    /// Notes whether there is no room for another connection until one closes, such as for lack of descriptors.
-    pub const fn set_crowded(&mut self, is_crowded: bool) {
-        self.is_crowded = is_crowded;
     }
 
     /// Returns the place that the next connection gets.

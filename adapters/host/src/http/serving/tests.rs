@@ -128,7 +128,7 @@ fn a_watch_looks_each_period_while_a_stream_is_open() {
             assert_eq!((serving.look_at, looks()), (Some(now + at), seen), "after {passed} ms");
         }
         serving.host.close(0, app, now);
-        serving.host.endpoint().expire(app, now + 10_000_000);
+        serving.host.endpoint.expire(app, now + 10_000_000);
         serving.look(app);
         assert_eq!((serving.look_at, looks()), (None, 2));
     });

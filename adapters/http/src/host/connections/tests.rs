@@ -670,7 +670,7 @@ fn there_is_room_for_so_many_connections() {
         site.host.close(first.slot, &mut site.app, START);
         assert!(site.host.has_room() && first.is_closed());
         // Descriptors are scarce until another one closes.
-        site.host.set_crowded(true);
+        site.host.is_crowded = true;
         assert!(!site.host.has_room());
         site.host.close(second.slot, &mut site.app, START);
         site.host.close(second.slot, &mut site.app, START);
