@@ -7,7 +7,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, Storage};
 use mcp_sansio::{FullError, memory::Store};
 
-use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, ResponseBody, StreamId, StreamStatus};
+use crate::endpoint::{App, Endpoint, EndpointResponse, Grant, ResponseBody, StreamId, StreamStatus};
 use crate::http1::{Connection, ConnectionLimits, ConnectionStep, ResponseBuffer, Status};
 
 #[cfg(feature = "alloc")]
@@ -28,7 +28,7 @@ pub struct HttpConnection<'m, const H: usize = 32> {
     pub connection: Connection<'m, H>,
     stream: Option<StreamId>,
     /// The endpoint allows the body of the current head.
-    admission: Option<Admission>,
+    grant: Option<Grant>,
     /// Bytes of the input, and of the output, that are counted in a [`Budget`].
     counted: usize,
     output: usize,
@@ -201,7 +201,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         HttpConnection {
             connection: Connection::new(input, output, limits),
             stream: None,
-            admission: None,
+            grant: None,
             counted: 0,
             output: 0,
             #[cfg(feature = "alloc")]
@@ -231,7 +231,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.
     pub fn reset(&mut self) {
         self.connection.reset();
-        (self.stream, self.admission) = (None, None);
+        (self.stream, self.grant) = (None, None);
     }
 
     /// Returns the place to read into. While an event stream is open, it takes at most [`ConnectionLimits::head`] bytes: it
@@ -365,14 +365,14 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     // Responses are large with this feature. Those of a check and of a request must not be in one frame.
     #[cfg_attr(feature = "resource-server", inline(never))]
     fn check_head<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> HeadCheck {
-        if self.admission.is_some() {
+        if self.grant.is_some() {
             return HeadCheck::Passed;
         }
         let Some((request, answer)) = self.connection.exchange() else { return HeadCheck::Passed };
         let head = request.head.request_head();
         let response = match host.endpoint.admit(host.app, &head, host.body) {
-            Ok(Some(admission)) => {
-                self.admission = Some(admission);
+            Ok(Some(grant)) => {
+                self.grant = Some(grant);
                 return HeadCheck::Passed;
             }
             Ok(None) => return HeadCheck::Undecided,
@@ -398,9 +398,9 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     ) -> Option<WaitFor> {
         let (request, answer) = self.connection.exchange()?;
         let mut head = request.head.request_head();
-        let admission = self.admission.take();
-        if let Some(admission) = &admission {
-            head = head.admitted(admission);
+        let grant = self.grant.take();
+        if let Some(grant) = &grant {
+            head = head.admitted(grant);
         }
         let response = host.endpoint.request(host.app, &head, request.body?, host.now, random, host.body);
         if response.undecided {

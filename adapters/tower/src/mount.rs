@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use mcp_sansio::service::Service;
-use mcp_sansio_http::endpoint::{Admission, App, EndpointResponse, RequestHead, ResponseBody, STREAM_HEADERS};
+use mcp_sansio_http::endpoint::{App, EndpointResponse, Grant, RequestHead, ResponseBody, STREAM_HEADERS};
 use mcp_sansio_http::host::BodyBuffer;
 use tower_service::Service as TowerService;
 
@@ -123,10 +123,10 @@ async fn serve<S: Send, B: http_body::Body>(
     let mut waiting = Waiting { shared: &shared, key: None };
     let principal = shared.principal(&parts.head);
     let admitted = poll_fn(|cx| waiting.admit(&parts, principal.as_deref(), cx)).await;
-    let admission = admitted?;
+    let grant = admitted?;
     // Only now: the body of a client that is refused is not read.
     let received = request::read(&shared, body).await.map_err(status)?;
-    let answered = poll_fn(|cx| waiting.request(&parts, &admission, received.bytes(), cx)).await;
+    let answered = poll_fn(|cx| waiting.request(&parts, &grant, received.bytes(), cx)).await;
     Ok(answered)
 }
 
@@ -143,7 +143,7 @@ impl<S: Send> Waiting<'_, S> {
         parts: &RequestParts,
         principal: Option<&str>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Admission, Response<Body>>> {
+    ) -> Poll<Result<Grant, Response<Body>>> {
         let shared = self.shared;
         let (waker, key) = (cx.waker().clone(), &mut self.key);
         let decided = shared.turn(Some(cx), |server| {
@@ -155,7 +155,7 @@ impl<S: Send> Waiting<'_, S> {
             let app = App::new(server.service, server.state).authorize(&authorize);
             let admitted = server.endpoint.admit(&app, &parts.head(), &mut body);
             match admitted {
-                Ok(Some(admission)) => Poll::Ready(Ok(admission)),
+                Ok(Some(grant)) => Poll::Ready(Ok(grant)),
                 Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),
                 Ok(None) => {
                     let key = *key.get_or_insert_with(|| server.waits.key());
@@ -171,7 +171,7 @@ impl<S: Send> Waiting<'_, S> {
     fn request(
         &mut self,
         parts: &RequestParts,
-        admission: &Admission,
+        grant: &Grant,
         content: &[u8],
         cx: &mut Context<'_>,
     ) -> Poll<Response<Body>> {
@@ -182,7 +182,7 @@ impl<S: Send> Waiting<'_, S> {
             if *server.closing || shared.is_full() {
                 return Poll::Ready(status(StatusCode::SERVICE_UNAVAILABLE));
             }
-            let head = parts.head().admitted(admission);
+            let head = parts.head().admitted(grant);
             if let Some(stream) = server.endpoint.must_wait_for(&head) {
                 let key = *key.get_or_insert_with(|| server.waits.key());
                 if server.waits.post(key, stream, &waker) {

@@ -7,33 +7,12 @@ use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::sink::Out;
 
-use super::extra_headers::{ExtraHeaders, GrantParts, REFUSAL_HEADERS};
-use super::head::{Admission, EndpointResponse, RequestHead};
-use super::ids::{PRINCIPAL_MAX, Principal};
+use super::extra_headers::{ExtraHeaders, REFUSAL_HEADERS};
+use super::head::{EndpointResponse, Grant, RequestHead};
 use super::refusal::{no_json, refuse};
 use super::{Access, App};
 
-/// The permission of a client to use the endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Grant {
-    principal: Principal,
-    parts: GrantParts,
-}
-
 impl Grant {
-    /// Grants the use to a principal, if it is known: sessions, subscriptions and states belong to it. Give a digest of
-    /// longer names.
-    ///
-    /// # Errors
-    /// [`FullError::Never`] if the name has more than [`PRINCIPAL_MAX`] bytes.
-    pub fn to(principal: Option<&str>) -> Result<Self, FullError> {
-        if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
-            return Err(FullError::Never);
-        }
-        Ok(Grant { principal: Principal::new(principal), parts: GrantParts::NONE })
-    }
-
     /// Sets the scopes that the client has, one bit each in an order of the application's: [`App::permit`] gets them with
     /// each message. Default: none.
     #[must_use]
@@ -120,11 +99,11 @@ impl MessageAccess<'_> {
 
 mcp_sansio::debug_fields!(impl for MessageAccess<'_> { method, name });
 
-impl Admission {
+impl Grant {
     /// Adds the headers of the grant.
     pub(crate) fn add_headers(&self, response: &mut EndpointResponse<'_>) {
         // These fit: they are fewer than those of a refusal.
-        self.grant.headers.each(&mut |name, value| _ = response.extra.add(name, value));
+        self.parts.headers.each(&mut |name, value| _ = response.extra.add(name, value));
     }
 
     /// Asks the application about each message of the body. Messages that are none are refused later.
@@ -152,7 +131,7 @@ impl Admission {
             let members = &envelope.members;
             let name = members.name.and_then(|name| name.text());
             let uri = members.uri.and_then(|uri| uri.text());
-            let (principal, scopes) = (self.principal.name(), self.grant.scopes);
+            let (principal, scopes) = (self.principal.name(), self.parts.scopes);
             let needed = app.service.challenged_scopes(&method, name.or(uri).as_ref());
             let access = MessageAccess { head, principal, scopes, needed, method, name, uri };
             match permit(&access) {
@@ -182,11 +161,11 @@ impl<'a, S> App<'a, S> {
     }
 }
 
-/// Returns the admission of a decision that owns its texts.
+/// Returns the grant of a decision that owns its texts.
 #[allow(clippy::result_large_err, reason = "as above")]
-pub(crate) fn admission<'r>(access: Access<'r>, body: &mut dyn Out) -> Result<Admission, EndpointResponse<'r>> {
+pub(crate) fn granted<'r>(access: Access<'r>, body: &mut dyn Out) -> Result<Grant, EndpointResponse<'r>> {
     match access {
-        Access::GrantedTo(Grant { principal, parts }) => Ok(Admission { principal, grant: parts }),
+        Access::GrantedTo(grant) => Ok(grant),
         Access::RefusedWith(refusal) => Err(refusal.response(body)),
         _ => {
             let mut response = refuse(body, 503, "The authorization is not decided yet");

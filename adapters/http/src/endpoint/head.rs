@@ -1,7 +1,9 @@
 //! The head of a request as the protocol sees it, and the head of a response.
 
+use mcp_sansio::FullError;
+
 use super::extra_headers::{ExtraHeaders, GrantParts, REFUSAL_HEADERS};
-use super::ids::{Principal, SessionId, StreamId};
+use super::ids::{PRINCIPAL_MAX, Principal, SessionId, StreamId};
 use super::media::{Accept, is_json};
 use crate::names::{Known, same_name};
 
@@ -152,21 +154,29 @@ pub struct RequestHead<'h> {
     /// The headers.
     pub headers: &'h dyn RequestHeaders,
     pub(crate) fields: Fields<'h>,
-    pub(crate) admission: Option<&'h Admission>,
+    pub(crate) grant: Option<&'h Grant>,
 }
 
-/// The permission of [`Endpoint::admit`](super::Endpoint::admit) to read the body of a request. Contains the
-/// principal.
-#[derive(Clone, Debug)]
-pub struct Admission {
+/// The permission of a client to use the endpoint: of the application (`Access::GrantedTo`), and with it of
+/// [`Endpoint::admit`](super::Endpoint::admit) to read the body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Grant {
     pub(crate) principal: Principal,
-    pub(crate) grant: GrantParts,
+    pub(crate) parts: GrantParts,
 }
 
-impl Admission {
-    /// Admits a principal, without more.
-    pub(crate) fn of(principal: Option<&str>) -> Self {
-        Admission { principal: Principal::new(principal), grant: GrantParts::NONE }
+impl Grant {
+    /// Grants the use to a principal, if it is known: sessions, subscriptions and states belong to it. Give a digest of
+    /// longer names.
+    ///
+    /// # Errors
+    /// [`FullError::Never`] if the name has more than [`PRINCIPAL_MAX`] bytes.
+    pub fn to(principal: Option<&str>) -> Result<Self, FullError> {
+        if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
+            return Err(FullError::Never);
+        }
+        Ok(Grant { principal: Principal::new(principal), parts: GrantParts::NONE })
     }
 }
 
@@ -184,15 +194,15 @@ impl<'h> RequestHead<'h> {
         headers: &'h dyn RequestHeaders,
         fields: Fields<'h>,
     ) -> Self {
-        RequestHead { method, path, query, headers, fields, admission: None }
+        RequestHead { method, path, query, headers, fields, grant: None }
     }
 
-    /// Adds the admission that [`Endpoint::admit`](super::Endpoint::admit) returned for this head.
+    /// Adds the grant that [`Endpoint::admit`](super::Endpoint::admit) returned for this head.
     /// [`Endpoint::request`](super::Endpoint::request) then does not check the head or call
     /// [`App::authorize`](super::App::authorize) a second time.
     #[must_use]
-    pub const fn admitted(self, admission: &'h Admission) -> Self {
-        RequestHead { admission: Some(admission), ..self }
+    pub const fn admitted(self, grant: &'h Grant) -> Self {
+        RequestHead { grant: Some(grant), ..self }
     }
 
     /// Returns a member of the query, without decoding.

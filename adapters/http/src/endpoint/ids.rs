@@ -90,9 +90,8 @@ impl core::fmt::Debug for SessionId {
 pub const PRINCIPAL_MAX: usize = 64;
 
 /// The name of a principal.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "resource-server", derive(PartialEq, Eq))]
-#[cfg_attr(all(feature = "resource-server", feature = "defmt"), derive(defmt::Format))]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Principal {
     bytes: [u8; PRINCIPAL_MAX],
     /// One more than its length; 0 for no principal.

@@ -2,7 +2,7 @@
 //!
 //! 1. Call [`admit`](Endpoint::admit) with the head of each HTTP request before you read the body, so that you read no body of
 //!    an unauthorized client.
-//! 2. Give [`request`](Endpoint::request) the head, with the admission ([`RequestHead::admitted`]), and the body.
+//! 2. Give [`request`](Endpoint::request) the head, with the grant ([`RequestHead::admitted`]), and the body.
 //! 3. Send its [`EndpointResponse`]: status, headers, and one JSON body or an event stream.
 //! 4. Call [`pull`](Endpoint::pull) for a stream when [`ready`](Endpoint::ready) names it and its socket has room. Streams do not
 //!    wait for each other. While [`must_wait_for`](Endpoint::must_wait_for) names a stream for a request, pull that stream first.
@@ -76,14 +76,14 @@ mod share;
 mod stream;
 
 #[cfg(feature = "resource-server")]
-pub use authorize::{Grant, MessageAccess, Refusal};
+pub use authorize::{MessageAccess, Refusal};
 #[cfg(feature = "alloc")]
 pub use config::EndpointLimits;
 pub use config::{EndpointConfig, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use extra_headers::{ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
 pub use fleet::Fleet;
-pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
+pub use head::{EndpointResponse, Grant, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
 pub(crate) use head::{Field, Fields};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
 pub(crate) use media::Accept;

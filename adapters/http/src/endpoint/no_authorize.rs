@@ -3,10 +3,10 @@
 use mcp_sansio::sink::Out;
 
 use super::App;
-use super::head::{Admission, EndpointResponse, RequestHead};
+use super::head::{EndpointResponse, Grant, RequestHead};
 
 #[allow(clippy::unused_self, reason = "the same as with the feature")]
-impl Admission {
+impl Grant {
     pub(crate) const fn add_headers(&self, _: &mut EndpointResponse<'_>) {}
 
     #[allow(clippy::result_large_err, reason = "the same as with the feature")]

@@ -1,7 +1,8 @@
 //! In place of headers that an application adds, without the feature `resource-server`: none.
 
 /// No scopes, and no headers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct GrantParts;
 
 impl GrantParts {

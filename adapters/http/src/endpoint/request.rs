@@ -9,9 +9,8 @@ use mcp_sansio::sink::{Mark, Out};
 
 use super::config::same_path;
 use super::exchange::Message;
-use super::head::{Admission, EndpointResponse, RequestHead, ResponseBody, unsupported};
+use super::head::{EndpointResponse, Grant, RequestHead, ResponseBody, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
-use super::ids::PRINCIPAL_MAX;
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{going_away, id_of, no_json, not_allowed, refuse, refuse_request};
 use super::stream::Asker;
@@ -24,7 +23,7 @@ impl Endpoint<'_> {
     /// [`request`](Endpoint::request), which checks a head without it itself.
     ///
     /// Returns `None` if the application does not know yet (`Access::Later`): keep the request, and call again when it may know
-    /// more. [`request`](Endpoint::request) without an admission answers 503 then.
+    /// more. [`request`](Endpoint::request) without a grant answers 503 then.
     ///
     /// # Errors
     /// The response, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource.
@@ -35,9 +34,9 @@ impl Endpoint<'_> {
         app: &App<'a, S>,
         head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<Option<Admission>, EndpointResponse<'r>> {
+    ) -> Result<Option<Grant>, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok((admission, _)) => Ok(Some(admission)),
+            Ok((grant, _)) => Ok(Some(grant)),
             Err(response) if response.undecided => {
                 body.roll_back(Mark::new(0));
                 Ok(None)
@@ -62,11 +61,11 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         self.tick(now);
         let judged;
-        let (admission, place) = match head.admission {
-            Some(admission) => (admission, self.place(head.path, self.served(app))),
+        let (grant, place) = match head.grant {
+            Some(grant) => (grant, self.place(head.path, self.served(app))),
             None => match self.judge(app, head, body) {
-                Ok((admission, place)) => {
-                    judged = admission;
+                Ok((grant, place)) => {
+                    judged = grant;
                     (&judged, Some(place))
                 }
                 Err(mut response) => {
@@ -75,17 +74,17 @@ impl Endpoint<'_> {
                 }
             },
         };
-        if let Err(mut response) = admission.permit(app, head, content, body) {
+        if let Err(mut response) = grant.permit(app, head, content, body) {
             self.add_origin(&mut response, head);
             return response;
         }
-        let principal = admission.principal.name();
+        let principal = grant.principal.name();
         if principal.is_some() {
             self.requests.make_key(random);
         }
-        self.requests.server.caller_scopes = admission.grant.scopes();
+        self.requests.server.caller_scopes = grant.parts.scopes();
         let mut response = self.route(&mut Turn { app, head, content, principal, random, body }, place);
-        admission.add_headers(&mut response);
+        grant.add_headers(&mut response);
         self.publish_of_handlers();
         self.add_origin(&mut response, head);
         response
@@ -105,7 +104,7 @@ impl Endpoint<'_> {
         app: &App<'a, S>,
         head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<(Admission, PathMethods), EndpointResponse<'r>> {
+    ) -> Result<(Grant, PathMethods), EndpointResponse<'r>> {
         if self.is_foreign(head) {
             return Err(refuse(body, 403, "Host or Origin is not allowed"));
         }
@@ -122,16 +121,15 @@ impl Endpoint<'_> {
         let Some((place, allowed)) = self.place(path, self.served(app)) else {
             return Err(refuse(body, 404, "There is nothing here"));
         };
-        let admission = match (app.authorize)(head) {
-            Access::Granted { principal } if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) => {
-                return Err(refuse(body, 500, "The principal's name is too long"));
+        let grant = match (app.authorize)(head) {
+            Access::Granted { principal } => {
+                Grant::to(principal).map_err(|_| refuse(body, 500, "The principal's name is too long"))?
             }
-            Access::Granted { principal } => Admission::of(principal),
             Access::Denied { status, challenge } => {
                 return Err(EndpointResponse { challenge, ..refuse(body, status, "Not authorized") });
             }
             #[cfg(feature = "resource-server")]
-            access => super::authorize::admission(access, body)?,
+            access => super::authorize::granted(access, body)?,
         };
         // The answer to GET and DELETE also depends on the revision: `route` decides.
         match head.method {
@@ -139,7 +137,7 @@ impl Endpoint<'_> {
             "GET" | "DELETE" => {}
             _ => return Err(not_allowed(body, allowed)),
         }
-        Ok((admission, (place, allowed)))
+        Ok((grant, (place, allowed)))
     }
 
     /// Returns the served revisions: those of the service, without those with sessions if these are off.
