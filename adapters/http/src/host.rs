@@ -256,14 +256,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         self.connection.space_within(most)
     }
 
-    /// Makes room for the `waiting` bytes that the socket holds, if they belong to the body of the current request.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn make_room(&mut self, waiting: impl FnOnce() -> usize) {
-        if self.connection.reads_body() {
-            self.connection.set_waiting(waiting());
-        }
-    }
-
     /// Gives unused memory back. Call it for connections that are idle or carry a stream.
     pub fn release(&mut self, budget: &mut Budget) {
         self.connection.release();

@@ -11,7 +11,7 @@ use mcp_sansio::server::Millis;
 
 use super::HeaderError;
 use super::event::FailureReason;
-use super::head::{UNCODED, put_all, replaces};
+use super::head::{UNCODED, replaces, write_start};
 use super::input::Input;
 use super::origin::{check_free_header, copied};
 use super::outgoing::{Outgoing, keep_all};
@@ -331,11 +331,9 @@ impl<'m> Fetch<'m> {
     /// Writes the head of the request; `Accept-Encoding` and `User-Agent` have defaults.
     fn write_head(&mut self) -> Result<(), FullError> {
         let (texts, posts) = (&self.texts, self.posts);
-        let url = url(texts);
-        let (verb, slash) = (if posts { "POST " } else { "GET " }, if url.is_bare() { "/" } else { "" });
         let lines = || texts.iter().filter(|record| record.kind == LINE).map(|record| record.data);
         self.outgoing.write_head(posts, |request, out| {
-            put_all(out, &[verb, slash, url.target(), " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])?;
+            write_start(if posts { "POST" } else { "GET" }, &url(texts), out)?;
             lines().try_for_each(|line| out.put(line))?;
             for default in [UNCODED, AGENT] {
                 if !lines().any(|line| replaces(line, default)) {

@@ -9,6 +9,7 @@ use super::origin::OriginState;
 use super::outgoing::Repeated;
 use super::params;
 use super::task::{Purpose, Task};
+use super::url::Url;
 
 /// Returns the method of a request.
 pub(crate) fn verb(task: &Task) -> &'static str {
@@ -32,10 +33,8 @@ pub(crate) fn write(
     (origin, at): (&OriginState<'_>, usize),
     out: &mut dyn Sink,
 ) -> Result<(), FullError> {
-    let (url, ends) = (origin.url(), task.purpose == Purpose::EndSession);
-    let target = origin.target(at, task.posts() || ends);
-    let slash = if target.starts_with('?') { "/" } else { "" };
-    put_all(out, &[verb(task), " ", slash, target, " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])?;
+    let ends = task.purpose == Purpose::EndSession;
+    write_start(verb(task), &origin.url_of(at, task.posts() || ends), out)?;
     if task.posts() {
         out.put(b"Accept: application/json, text/event-stream\r\n")?;
         out.put(b"Content-Type: application/json\r\nContent-Length: ")?;
@@ -62,6 +61,12 @@ pub(crate) fn write(
     }
     out.put(lines)?;
     out.put(b"\r\n")
+}
+
+/// Writes the request line, and `Host`.
+pub(crate) fn write_start(verb: &str, url: &Url<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
+    let slash = if url.is_bare() { "/" } else { "" };
+    put_all(out, &[verb, " ", slash, url.target(), " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])
 }
 
 pub(crate) const UNCODED: &[u8] = b"Accept-Encoding: identity";
@@ -107,6 +112,6 @@ fn field_if(out: &mut dyn Sink, name: &str, value: &str) -> Result<(), FullError
     if value.is_empty() { Ok(()) } else { put_all(out, &[name, ": ", value, "\r\n"]) }
 }
 
-pub(crate) fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), FullError> {
+fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), FullError> {
     parts.iter().try_for_each(|part| out.put(part.as_bytes()))
 }

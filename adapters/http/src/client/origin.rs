@@ -165,19 +165,9 @@ impl<'m> OriginState<'m> {
 
     /// Returns the URL of a slot's request: the server's, or the endpoint or redirect that it goes to.
     pub(crate) fn url_of(&self, slot: usize, posts: bool) -> Url<'_> {
-        let url = self.url();
-        url.with_target(self.other_target(slot, posts).unwrap_or_else(|| url.target()))
-    }
-
-    /// Returns the request target of a slot's message, or of its stream if it does not post.
-    pub(crate) fn target(&self, slot: usize, posts: bool) -> &str {
-        self.other_target(slot, posts).unwrap_or_else(|| self.url().target())
-    }
-
-    /// Returns the endpoint or redirect of a slot's request, if it does not go to the server's URL.
-    fn other_target(&self, slot: usize, posts: bool) -> Option<&str> {
         let endpoint = || self.text(0, ENDPOINT).filter(|_| posts);
-        self.text(owner(slot), REDIRECT).or_else(endpoint)
+        let (url, target) = (self.url(), self.text(owner(slot), REDIRECT).or_else(endpoint));
+        target.map_or(url, |target| url.with_target(target))
     }
 
     pub(crate) fn session(&self) -> Option<&str> {
@@ -290,7 +280,7 @@ impl<'m> OriginState<'m> {
         let url = Url::parse(url).map_err(|_| Astray::Origin)?;
         let from = match from {
             None => url.target(),
-            Some((slot, posts)) => copied(self.target(slot, posts), &mut target)?,
+            Some((slot, posts)) => copied(self.url_of(slot, posts).target(), &mut target)?,
         };
         self.forget(place.0, place.1);
         resolve(&url, from, reference, &mut self.texts, place).map(|_| ())

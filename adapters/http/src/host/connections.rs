@@ -186,7 +186,7 @@ impl<T: HttpSocket> Served<T> {
     fn read(&mut self, budget: &mut Budget) -> Result<(), Broken> {
         // The socket may hold more of the body: one read for all of it.
         if self.is_filled {
-            self.http.make_room(|| self.socket.waiting());
+            self.http.connection.expect(|| self.socket.waiting());
         }
         let space = self.http.space_in(budget);
         let room = space.len();

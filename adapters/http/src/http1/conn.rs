@@ -234,18 +234,12 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.input.space(most, waiting)
     }
 
-    /// Returns `true` while the body of a request is being read whose head was admitted.
+    /// While a body of known length is read: asks how many bytes more the peer has sent, as the system says, so that in a store that
+    /// grows the next [`space`](Connection::space) has room for them. What a head only promises takes no memory.
     #[cfg(feature = "alloc")]
-    #[must_use]
-    pub(crate) const fn reads_body(&self) -> bool {
-        matches!(self.stage, Stage::Body)
-    }
-
-    /// Notes that the peer has sent `bytes` more, as the system says: in a store that grows, the next
-    /// [`space`](Connection::space) has room for those of a body of known length. What a head only promises takes no memory.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn set_waiting(&mut self, bytes: usize) {
-        self.waiting = self.input.missing().filter(|_| self.reads_body()).map_or(0, |missing| missing.min(bytes));
+    pub(crate) fn expect(&mut self, sent: impl FnOnce() -> usize) {
+        let missing = self.input.missing().filter(|_| self.stage == Stage::Body);
+        self.waiting = missing.map_or(0, |missing| missing.min(sent()));
     }
 
     /// Returns the bytes of memory that the input has now. They are fewer than its limit only in a store that

@@ -575,7 +575,7 @@ fn a_long_body_is_read_in_few_reads() {
     sent.resize(head.len() + body, b'x');
     let (mut rest, mut reads) = (&sent[..], 0);
     let step = loop {
-        connection.set_waiting(rest.len());
+        connection.expect(|| rest.len());
         let n = connection.space().len().min(rest.len());
         connection.space()[..n].copy_from_slice(&rest[..n]);
         connection.filled(n);
@@ -593,12 +593,12 @@ fn a_long_body_is_read_in_few_reads() {
     connection.filled(head.len());
     assert_eq!(connection.step(0), ConnectionStep::Read);
     for waiting in [0, 1, 1000] {
-        connection.set_waiting(waiting);
+        connection.expect(|| waiting);
         let room = connection.space().len();
         assert!(room <= 8192 && connection.input_size() <= 8192, "{room}");
     }
     // Before its head is whole, nothing is a body.
     let mut connection: Connection<'_, 8> = Connection::new(Store::growing(17 << 20), Store::growing(4096), limits);
-    connection.set_waiting(1 << 20);
+    connection.expect(|| 1 << 20);
     assert_eq!(connection.space().len(), 4096);
 }
