@@ -41,45 +41,6 @@ pub struct Envelope<'a> {
     pub meta: RequestMeta<'a>,
 }
 
-/// The members of `params` that the protocol knows. If a member exists twice, the last one counts.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the protocol's own names")]
-pub struct RequestMembers<'a> {
-    pub name: Option<Raw<'a>>,
-    pub arguments: Option<Raw<'a>>,
-    pub uri: Option<Raw<'a>>,
-    pub cursor: Option<Raw<'a>>,
-    /// `ref`
-    pub reference: Option<Raw<'a>>,
-    pub argument: Option<Raw<'a>>,
-    pub context: Option<Raw<'a>>,
-    pub level: Option<Raw<'a>>,
-    pub protocol_version: Option<Raw<'a>>,
-    pub capabilities: Option<Raw<'a>>,
-    pub client_info: Option<Raw<'a>>,
-    pub request_id: Option<Raw<'a>>,
-    pub input_responses: Option<Raw<'a>>,
-    pub request_state: Option<Raw<'a>>,
-    pub notifications: Option<Raw<'a>>,
-    /// `_meta`
-    pub meta: Option<Raw<'a>>,
-    /// No string in the message has an escape; `false` means that it is not known.
-    pub(crate) plain: bool,
-}
-
-/// The members of `params._meta` that the protocol knows.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the protocol's own names")]
-pub struct RequestMeta<'a> {
-    pub progress_token: Option<Raw<'a>>,
-    pub version: Option<Raw<'a>>,
-    pub capabilities: Option<Raw<'a>>,
-    pub client_info: Option<Raw<'a>>,
-    pub log_level: Option<Raw<'a>>,
-}
-
 impl<'a> Envelope<'a> {
     pub(crate) const EMPTY: Envelope<'static> = Envelope {
         jsonrpc: false,
@@ -292,9 +253,21 @@ enum Part {
 /// The value of `jsonrpc`.
 const VERSION: &[u8] = b"\"2.0\"";
 
-/// The members that the envelope knows, each with its key and its place in [`Envelope`]; all but `jsonrpc`.
+/// The members that the envelope knows, each with its key and its place in [`Envelope`], all but `jsonrpc`; and the types of those
+/// that lie deeper.
 macro_rules! members {
-    ($($part:ident { $($member:ident: $key:expr => $($place:ident).+;)* })*) => {
+    (
+        Envelope { $($own:ident: $own_key:expr => $own_place:ident;)* }
+        $(
+            $($own,)*
+            $(#[$about:meta])*
+            $part:ident in $within:ident: $name:ident {
+                $($(#[$doc:meta])* $member:ident: $key:expr => $place:ident;)*
+                $(+ $(#[$flag_doc:meta])* $flag:ident;)?
+            }
+        )*
+    ) => {
+                    Part::Envelope => (names![$($own_key),*], &[$(Member::$own),*]),
         /// A member that the envelope knows.
         #[derive(Clone, Copy)]
         enum Member {
@@ -311,12 +284,29 @@ macro_rules! members {
             }
         }
 
+
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug, Default)]
+            #[non_exhaustive]
+            #[allow(missing_docs, reason = "the protocol's own names")]
+            pub struct $name<'a> {
+                $($(#[$doc])* pub $place: Option<Raw<'a>>,)*
+                $($(#[$flag_doc])* pub(crate) $flag: bool,)?
+            }
+
+            impl $name<'_> {
+                /// No members.
+                pub const NONE: $name<'static> = $name { $($place: None,)* $($flag: false,)? };
+            }
+        )*
         impl<'a> Envelope<'a> {
             /// Returns the place for the value of a member.
             #[inline]
             fn place(&mut self, member: Member) -> &mut Option<Raw<'a>> {
                 match member {
-                    $($(Member::$member => &mut self.$($place).+,)*)*
+                    $(Member::$own => &mut self.$own_place,)*
+                    $($(Member::$member => &mut self.$within.$place,)*)*
                 }
             }
         }
@@ -330,30 +320,43 @@ members! {
         Result: "result" => result;
         Error: "error" => error;
     }
-    Params {
-        Meta: "_meta" => members.meta;
-        Name: "name" => members.name;
-        Arguments: "arguments" => members.arguments;
-        Uri: "uri" => members.uri;
-        Cursor: "cursor" => members.cursor;
-        Reference: "ref" => members.reference;
-        Argument: "argument" => members.argument;
-        Context: "context" => members.context;
-        Level: "level" => members.level;
-        ProtocolVersion: "protocolVersion" => members.protocol_version;
-        Capabilities: "capabilities" => members.capabilities;
-        ClientInfo: "clientInfo" => members.client_info;
-        RequestId: "requestId" => members.request_id;
-        InputResponses: "inputResponses" => members.input_responses;
-        RequestState: "requestState" => members.request_state;
-        Notifications: "notifications" => members.notifications;
+
+    /// The members of `params` that the protocol knows. If a member exists twice, the last one counts.
+    Params in members: RequestMembers {
+        /// `_meta`
+        Meta: "_meta" => meta;
+        Name: "name" => name;
+        Arguments: "arguments" => arguments;
+        Uri: "uri" => uri;
+        Cursor: "cursor" => cursor;
+        /// `ref`
+        Reference: "ref" => reference;
+        Argument: "argument" => argument;
+        Context: "context" => context;
+        Level: "level" => level;
+        ProtocolVersion: "protocolVersion" => protocol_version;
+        Capabilities: "capabilities" => capabilities;
+        ClientInfo: "clientInfo" => client_info;
+        RequestId: "requestId" => request_id;
+        InputResponses: "inputResponses" => input_responses;
+        RequestState: "requestState" => request_state;
+        Notifications: "notifications" => notifications;
+        +
+        /// No string in the message has an escape; `false` means that it is not known.
+        plain;
     }
-    Meta {
-        MetaVersion: meta::VERSION => meta.version;
-        MetaCapabilities: meta::CLIENT_CAPABILITIES => meta.capabilities;
-        MetaClientInfo: meta::CLIENT_INFO => meta.client_info;
-        MetaLogLevel: meta::LOG_LEVEL => meta.log_level;
-        MetaProgressToken: "progressToken" => meta.progress_token;
+
+    /// The members of `params._meta` that the protocol knows.
+    Meta in meta: RequestMeta {
+        /// `io.modelcontextprotocol/protocolVersion`
+        MetaVersion: meta::VERSION => version;
+        /// `io.modelcontextprotocol/clientCapabilities`
+        MetaCapabilities: meta::CLIENT_CAPABILITIES => capabilities;
+        /// `io.modelcontextprotocol/clientInfo`
+        MetaClientInfo: meta::CLIENT_INFO => client_info;
+        /// `io.modelcontextprotocol/logLevel`
+        MetaLogLevel: meta::LOG_LEVEL => log_level;
+        MetaProgressToken: "progressToken" => progress_token;
     }
 }
 
@@ -377,35 +380,6 @@ impl<'a> RequestMembers<'a> {
             _ => None,
         }
     }
-}
-
-impl RequestMembers<'_> {
-    /// No members.
-    pub const NONE: RequestMembers<'static> = RequestMembers {
-        name: None,
-        arguments: None,
-        uri: None,
-        cursor: None,
-        reference: None,
-        argument: None,
-        context: None,
-        level: None,
-        protocol_version: None,
-        capabilities: None,
-        client_info: None,
-        request_id: None,
-        input_responses: None,
-        request_state: None,
-        notifications: None,
-        meta: None,
-        plain: false,
-    };
-}
-
-impl RequestMeta<'_> {
-    /// No members.
-    pub const NONE: RequestMeta<'static> =
-        RequestMeta { progress_token: None, version: None, capabilities: None, client_info: None, log_level: None };
 }
 
 /// Reads the members of `params` that were kept from an earlier message.
