@@ -84,41 +84,63 @@ impl TextValue<'_> {
     }
 }
 
-impl<'w> From<&'w str> for TextValue<'w> {
-    fn from(text: &'w str) -> Self {
-        TextValue(TextSource::Plain(text))
-    }
+/// A text that is written at once, so that it may own its bytes: a `String`, a `Cow<str>`, or all that becomes a
+/// [`TextValue`] by `into()`. A handler answers with it.
+///
+/// ```
+/// use mcp_sansio::service::{Call, HandlerResult};
+///
+/// fn describe(name: &mut String, call: &mut Call<'_>) -> HandlerResult {
+///     match call.arguments().members().count() {
+///         0 => call.text("no arguments"),
+///         1 => call.text(name.to_uppercase()),
+///         2 => call.text(42u64),
+///         3 => call.text(1.5),
+///         _ => call.text(format_args!("for {name}")), // all that is `Display`
+///     }
+/// }
+/// # let _: fn(&mut String, &mut Call<'_>) -> HandlerResult = describe;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no text",
+    label = "for a value that is `Display`: `format_args!(\"{{value}}\")`",
+    note = "a text is a `&str`, a `String`, a number, a text of a message, `format_args!(..)`, or several of these: `&[..]`"
+)]
+pub trait AnswerText {
+    /// Passes the text to `write`, and returns its result.
+    fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R;
 }
 
-impl<'w> From<fmt::Arguments<'w>> for TextValue<'w> {
-    fn from(arguments: fmt::Arguments<'w>) -> Self {
-        TextValue(TextSource::Formatted(Formatted::Arguments(arguments), write_formatted))
-    }
-}
-
-impl<'w> From<Text<'w>> for TextValue<'w> {
-    fn from(text: Text<'w>) -> Self {
-        TextValue(TextSource::Verbatim(text))
-    }
-}
-
-impl From<Decimal> for TextValue<'_> {
-    fn from(number: Decimal) -> Self {
-        TextValue(TextSource::Number(number))
-    }
-}
-
-macro_rules! numbers {
+/// Implements `From` for what becomes a [`TextValue`], and [`AnswerText`].
+macro_rules! texts {
     ($($type:ty: |$value:ident| $made:expr;)*) => { $(
-        impl From<$type> for TextValue<'_> {
+        impl<'w> From<$type> for TextValue<'w> {
             fn from($value: $type) -> Self {
                 $made
+            }
+        }
+
+        answers!(('w) $type: |value| value;);
+    )* };
+}
+
+macro_rules! answers {
+    ($(($($generics:tt)*) $type:ty: |$value:ident| $made:expr;)*) => { $(
+        impl<$($generics)*> AnswerText for $type {
+            #[inline(always)]
+            fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R {
+                let $value = self;
+                write(&TextValue::from($made))
             }
         }
     )* };
 }
 
-numbers! {
+texts! {
+    &'w str: |text| TextValue(TextSource::Plain(text));
+    Text<'w>: |text| TextValue(TextSource::Verbatim(text));
+    fmt::Arguments<'w>: |text| TextValue(TextSource::Formatted(Formatted::Arguments(text), write_formatted));
+    Decimal: |number| TextValue(TextSource::Number(number));
     i64: |number| Decimal::new(number, 0).into();
     i8: |number| i64::from(number).into();
     i16: |number| i64::from(number).into();
@@ -149,66 +171,9 @@ impl<'w, const N: usize> From<&'w [TextValue<'w>; N]> for TextValue<'w> {
     }
 }
 
-/// A text that is written at once, so that it may own its bytes: a `String`, a `Cow<str>`, or all that becomes a
-/// [`TextValue`] by `into()`. A handler answers with it.
-///
-/// ```
-/// use mcp_sansio::service::{Call, HandlerResult};
-///
-/// fn describe(name: &mut String, call: &mut Call<'_>) -> HandlerResult {
-///     match call.arguments().members().count() {
-///         0 => call.text("no arguments"),
-///         1 => call.text(name.to_uppercase()),
-///         2 => call.text(42u64),
-///         3 => call.text(1.5),
-///         _ => call.text(format_args!("for {name}")), // all that is `Display`
-///     }
-/// }
-/// # let _: fn(&mut String, &mut Call<'_>) -> HandlerResult = describe;
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no text",
-    label = "for a value that is `Display`: `format_args!(\"{{value}}\")`",
-    note = "a text is a `&str`, a `String`, a number, a text of a message, `format_args!(..)`, or several of these: `&[..]`"
-)]
-pub trait AnswerText {
-    /// Passes the text to `write`, and returns its result.
-    fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R;
-}
-
-macro_rules! answers {
-    ($(($($generics:tt)*) $type:ty: |$value:ident| $made:expr;)*) => { $(
-        impl<$($generics)*> AnswerText for $type {
-            #[inline(always)]
-            fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R {
-                let $value = self;
-                write(&TextValue::from($made))
-            }
-        }
-    )* };
-}
-
 answers! {
-    () &str: |text| text;
-    () fmt::Arguments<'_>: |text| text;
-    () Text<'_>: |text| text;
-    () TextValue<'_>: |text| text;
     ('w, const N: usize) &'w [TextValue<'w>; N]: |words| words;
-    () Decimal: |number| number;
-    () i8: |number| number;
-    () i16: |number| number;
-    () i32: |number| number;
-    () i64: |number| number;
-    () isize: |number| number;
-    () u8: |number| number;
-    () u16: |number| number;
-    () u32: |number| number;
-    () u64: |number| number;
-    () usize: |number| number;
-    () f32: |number| number;
-    () f64: |number| number;
-    () bool: |yes| yes;
-    () char: |letter| letter;
+    () TextValue<'_>: |text| text;
 }
 
 /// The texts of an allocator.
@@ -219,24 +184,15 @@ mod owned {
     use alloc::boxed::Box;
     use alloc::string::String;
 
-    impl<'w> From<&'w String> for TextValue<'w> {
-        fn from(text: &'w String) -> Self {
-            text.as_str().into()
-        }
-    }
-
-    impl<'w> From<&'w Cow<'_, str>> for TextValue<'w> {
-        fn from(text: &'w Cow<'_, str>) -> Self {
-            (&**text).into()
-        }
+    texts! {
+        &'w String: |text| text.as_str().into();
+        &'w Cow<'_, str>: |text| (&**text).into();
     }
 
     answers! {
         () String: |text| text.as_str();
-        () &String: |text| text.as_str();
         () Box<str>: |text| &*text;
         () Cow<'_, str>: |text| &*text;
-        () &Cow<'_, str>: |text| &**text;
     }
 }
 
