@@ -7,14 +7,15 @@ use super::context::HandlerInput;
 use super::find::{Target, UNKNOWN_PROMPT, UNKNOWN_TOOL, find_read, find_tool, matching};
 use super::linked::{Route, call_tool, complete, decode_uri};
 use super::requests::{Call, Complete, GetPrompt, HandlerResult};
-use super::router::Dispatched;
 use super::{Caller, ListEntry, MessageSource, Prompt, Resource, ResourceTemplate, Service, Tool, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
-use crate::server::{IncomingRequest, RequestToken, RpcError, Server, words};
 #[cfg(feature = "windows")]
-use crate::server::{ListPage, RequestSlot, StreamedReply};
-use crate::sink::{FullError, Out};
+use crate::server::StreamedReply;
+use crate::server::{ListPage, RequestSlot, RpcError, words};
+#[cfg(feature = "windows")]
+use crate::sink::Out;
+use crate::sink::Writer;
 
 /// A list whose entries are not in a constant table: made at run time, in a database, or at another server. `E` is the kind of the
 /// entries: [`Tool`], [`Resource`], [`ResourceTemplate`] or [`Prompt`]. For [`Service::dynamic_tools`],
@@ -137,18 +138,10 @@ pub trait DynamicList<E: ListEntry> {
     }
 }
 
-/// The functions that answer requests for lists, reached through a pointer that [`Service::dynamic_tools`] and its like set.
+/// The functions that write lists, reached through a pointer that [`Service::dynamic_tools`] and its like set.
 #[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 pub(crate) struct DynamicLists<S: 'static> {
-    pub(crate) list: fn(
-        &Service<'_, S>,
-        &mut S,
-        &MessageSource<'_>,
-        RequestToken,
-        &IncomingRequest<'_>,
-        &mut Server<'_>,
-        &mut dyn Out,
-    ) -> Result<Dispatched, FullError>,
+    pub(crate) write: fn(&Service<'_, S>, &S, &Caller<'_>, &RequestSlot, &mut ListPage, &mut Writer<'_>),
     #[cfg(feature = "windows")]
     pub(crate) pump:
         fn(&Service<'_, S>, &S, &Caller<'_>, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,

@@ -9,48 +9,26 @@ use core::cell::Cell;
 
 use super::caller::is_shown;
 use super::dynamic::{DynamicList, DynamicLists};
-use super::list::{read_cursor, write_cursor};
-use super::router::{Dispatched, fail};
+use super::list::write_cursor;
 use super::{Caller, ListEntry, Service};
-use crate::json::{Raw, object::Object};
+use crate::json::object::Object;
 use crate::protocol::Method;
 use crate::revision::Revision;
+use crate::server::{ListPage, RequestSlot};
 #[cfg(feature = "windows")]
-use crate::server::Skip;
-use crate::server::{
-    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
-    WINDOWS, words,
-};
+use crate::server::{Skip, StreamBody, StreamedReply};
+use crate::sink::Writer;
 #[cfg(feature = "windows")]
-use crate::sink::part;
-use crate::sink::{FullError, MessageHead, Out, Writer, whole};
+use crate::sink::{FullError, Out, part};
 
 impl<S> DynamicLists<S> {
     pub(crate) const LINKED: &'static Self = &DynamicLists {
-        list: |service, state, origin, token, request, server, out| {
-            let asked = Cell::new(false);
-            service.list_dynamic(
-                state,
-                &ListCaller { caller: origin.caller().noting(&asked), asked: &asked },
-                token,
-                request,
-                server,
-                out,
-            )
-        },
+        write: |service, state, caller, slot, page, out| service.write_dynamic(state, caller, slot, page, out),
         #[cfg(feature = "windows")]
         pump: |service, state, caller, large, slot, page, out| {
-            // The first windows are gone: whether they depended on the caller is not known.
-            let asked = Cell::new(true);
-            service.pump_dynamic(state, &ListCaller { caller: *caller, asked: &asked }, large, slot, page, out)
+            service.pump_dynamic(state, caller, large, slot, page, out)
         },
     };
-}
-
-/// The caller of a list, and whether the list depends on it.
-struct ListCaller<'c> {
-    caller: Caller<'c>,
-    asked: &'c Cell<bool>,
 }
 
 /// Writes an entry of a list.
@@ -108,7 +86,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Returns whether a list can change while the service is served.
-    fn changes(&self, method: Method) -> bool {
+    pub(crate) fn changes(&self, method: Method) -> bool {
         match method {
             Method::ToolsList => self.dynamic.tools.is_some(),
             Method::ResourcesList => self.dynamic.resources.is_some(),
@@ -117,88 +95,18 @@ impl<S> Service<'_, S> {
         }
     }
 
-    /// Answers a request for a list.
-    fn list_dynamic(
-        &self,
-        state: &mut S,
-        caller: &ListCaller<'_>,
-        token: RequestToken,
-        request: &IncomingRequest<'_>,
-        server: &mut Server<'_>,
-        out: &mut dyn Out,
-    ) -> Result<Dispatched, FullError> {
-        let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
-        let Some(mut page) = self.page_of(state, caller, slot, request.envelope.members.cursor) else {
-            return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
-        };
-        // A later window does not know the user.
-        let windows = WINDOWS && caller.caller.is_of_line();
-        loop {
-            let mut tried = page;
-            match whole(out, MessageHead::Result, |out| self.write_dynamic(state, caller, slot, &mut tried, out)) {
-                done @ (Ok(()) | Err(FullError::Now)) => {
-                    server.forget(token);
-                    return done.map(|()| Dispatched::Handled);
-                }
-                Err(FullError::Never) if windows => break,
-                Err(FullError::Never) => match tried.next - page.next {
-                    0 => return fail(server, token, &RpcError::too_large(), out),
-                    // Even one entry is too large: it is left out if the list goes on without it.
-                    1 if self.changes(slot.method) => (page.next, page.end) = (tried.next, tried.next),
-                    1 => return fail(server, token, &RpcError::too_large(), out),
-                    // The rest is on the next page.
-                    entries => page.end = tried.next - entries.div_ceil(4),
-                },
-            }
-        }
-        if server.is_crowded() {
-            return fail(server, token, &OVERLOADED, out);
-        }
-        server.begin_large(token, StreamedReply::of(StreamBody::List(page)), out)?;
-        Ok(self.pump(state, token, server, out))
-    }
-
-    /// Returns the page of a cursor; `None` if this server has not made it. A list that changes can have had any length
-    /// before: a cursor behind its end is that of an empty page.
-    fn page_of(
-        &self,
-        state: &S,
-        caller: &ListCaller<'_>,
-        slot: &RequestSlot,
-        cursor: Option<Raw<'_>>,
-    ) -> Option<ListPage> {
-        // Like other servers: an empty cursor means the first page, and `null` is refused.
-        let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
-            None => 0,
-            Some(cursor) => {
-                let start = read_cursor(cursor)?;
-                let mut known = self.changes(slot.method);
-                let windows = WINDOWS && caller.caller.is_of_line();
-                if !known && (!windows || start % self.page_size == 0) {
-                    self.entries(state, &caller.caller, slot, start, &mut |_| {
-                        known = true;
-                        false
-                    });
-                }
-                known.then_some(start)?
-            }
-        };
-        let end = u32::try_from(start.saturating_add(self.page_size.get())).unwrap_or(u32::MAX);
-        Some(ListPage { end, ..ListPage::from(u32::try_from(start).ok()?) })
-    }
-
     /// Writes the whole reply, or as much as fits. Afterwards `page` says how far it came.
     fn write_dynamic(
         &self,
         state: &S,
-        caller: &ListCaller<'_>,
+        caller: &Caller<'_>,
         slot: &RequestSlot,
         page: &mut ListPage,
         out: &mut Writer<'_>,
     ) {
-        let start = page.next;
+        let (start, asked) = (page.next, Cell::new(false));
         self.write_head(slot, out);
-        self.entries(state, &caller.caller, slot, page.next as usize, &mut |entry| {
+        self.entries(state, &caller.noting(&asked), slot, page.next as usize, &mut |entry| {
             if !page.goes_on() {
                 return false;
             }
@@ -210,21 +118,20 @@ impl<S> Service<'_, S> {
             // The rest of a long list is not looked at in vain.
             out.written().is_ok()
         });
-        self.note_pages(caller, slot.method, start > 0 || page.more);
+        // A page may not show that its list depends on the caller: all pages have the same `cacheScope`.
+        let is_part = start > 0 || page.more;
+        let depends = asked.get() || self.hides(slot.method) || is_part && self.changes(slot.method);
         page.write_end(out);
-        self.end_list(slot, Object::resume(out, false), caller.asked.get(), self.layers_meta())
+        self.end_list(slot, Object::resume(out, false), depends, self.layers_meta())
     }
 
-    /// Notes that a list depends on the caller of which a page does not show that it does: all pages have the same `cacheScope`.
-    fn note_pages(&self, caller: &ListCaller<'_>, method: Method, is_part: bool) {
-        let hides = match method {
+    /// Returns whether a table hides some of its entries from some callers.
+    fn hides(&self, method: Method) -> bool {
+        match method {
             Method::ToolsList => self.tools.iter().any(|it| it.visible.is_some()),
             Method::ResourcesList => self.resources.iter().any(|it| it.visible.is_some()),
             Method::TemplatesList => self.templates.iter().any(|it| it.visible.is_some()),
             _ => self.prompts.iter().any(|it| it.visible.is_some()),
-        };
-        if hides || is_part && self.changes(method) {
-            caller.asked.set(true);
         }
     }
 
@@ -233,7 +140,7 @@ impl<S> Service<'_, S> {
     fn pump_dynamic(
         &self,
         state: &S,
-        caller: &ListCaller<'_>,
+        caller: &Caller<'_>,
         large: &mut StreamedReply,
         slot: &RequestSlot,
         mut page: ListPage,
@@ -253,7 +160,8 @@ impl<S> Service<'_, S> {
         if large.piece == 2 && !large.send(out, &mut |out| page.write_end(out)) {
             return false;
         }
-        large.send(out, &mut |out| self.end_list(slot, Object::resume(out, false), caller.asked.get(), None))
+        // The first windows are gone: whether they depended on the caller is not known.
+        large.send(out, &mut |out| self.end_list(slot, Object::resume(out, false), true, None))
     }
 
     /// Sends as many entries as there is room for. Returns whether these were all.
@@ -261,14 +169,14 @@ impl<S> Service<'_, S> {
     fn pump_entries(
         &self,
         state: &S,
-        caller: &ListCaller<'_>,
+        caller: &Caller<'_>,
         large: &mut StreamedReply,
         slot: &RequestSlot,
         page: &mut ListPage,
         out: &mut dyn Out,
     ) -> bool {
         let mut done = true;
-        self.entries(state, &caller.caller, slot, page.next as usize, &mut |entry| {
+        self.entries(state, caller, slot, page.next as usize, &mut |entry| {
             // A cancelled list ends after the current entry.
             if large.broken && large.offset == 0 || !page.goes_on() {
                 return false;

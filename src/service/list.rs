@@ -48,28 +48,33 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         // Without hooks there are constant entries only, the same for all.
-        if BY_CALLER && let Some(lists) = self.dynamic.lists {
-            return (lists.list)(self, state, origin, token, request, server, out);
-        }
-        let Some(mut page) = self.page(request.method, request.envelope.members.cursor) else {
+        let lists = if BY_CALLER { self.dynamic.lists } else { None };
+        let (caller, changes) = (origin.caller(), lists.is_some() && self.changes(request.method));
+        // A later window does not know the user.
+        let windows = WINDOWS && (lists.is_none() || caller.is_of_line());
+        let Some(mut page) = self.page(request.method, request.envelope.members.cursor, windows, changes) else {
             return fail(server, token, &RpcError::invalid_params(words("Invalid params: no such cursor")), out);
         };
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         loop {
-            let written = whole(out, MessageHead::Result, |out| {
-                self.write_head(slot, out);
-                (page.next..page.end).for_each(|index| self.write_separated(slot, page, index, out));
-                self.write_tail(slot, page, out)
+            let mut tried = page;
+            let written = whole(out, MessageHead::Result, |out| match lists {
+                Some(lists) => (lists.write)(self, state, caller, slot, &mut tried, out),
+                None => self.write_list(slot, &mut tried, out),
             });
             match written {
                 done @ (Ok(()) | Err(FullError::Now)) => {
                     server.forget(token);
                     return done.map(|()| Dispatched::Handled);
                 }
-                Err(FullError::Never) if WINDOWS => break,
-                // The rest is on the next page.
-                Err(FullError::Never) if page.end - page.next > 1 => page.end -= (page.end - page.next).div_ceil(4),
-                Err(FullError::Never) => return fail(server, token, &RpcError::too_large(), out),
+                Err(FullError::Never) if windows => break,
+                Err(FullError::Never) => match tried.next - page.next {
+                    // Even one entry is too large: it is left out if the list goes on without it.
+                    1 if changes => (page.next, page.end) = (tried.next, tried.next),
+                    0 | 1 => return fail(server, token, &RpcError::too_large(), out),
+                    // The rest is on the next page.
+                    entries => page.end = tried.next - entries.div_ceil(4),
+                },
             }
         }
         if server.is_crowded() {
@@ -79,21 +84,32 @@ impl<S> Service<'_, S> {
         Ok(self.pump(state, token, server, out))
     }
 
-    /// Returns the page of a cursor; `None` if this server has not made it.
-    pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<ListPage> {
+    /// Returns the page of a cursor; `None` if this server has not made it. A list that changes can have had any length
+    /// before: a cursor behind its end is that of an empty page.
+    fn page(&self, method: Method, cursor: Option<Raw<'_>>, windows: bool, changes: bool) -> Option<ListPage> {
         let len = self.list_len(method);
         // Like other servers: an empty cursor means the first page, and `null` is refused.
         let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
             None => 0,
             Some(cursor) => {
-                read_cursor(cursor).filter(|start| *start < len && (!WINDOWS || *start % self.page_size == 0))?
+                let is_made = |start: &usize| *start < len && (!windows || *start % self.page_size == 0);
+                read_cursor(cursor).filter(|start| changes || is_made(start))?
             }
         };
-        let end = start.saturating_add(self.page_size.get()).min(len);
-        Some(ListPage { end: u32::try_from(end).ok()?, ..ListPage::from(u32::try_from(start).ok()?) })
+        let end = start.saturating_add(self.page_size.get()).min(if changes { usize::MAX } else { len });
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        Some(ListPage { end, ..ListPage::from(u32::try_from(start).ok()?) })
     }
 
-    pub(crate) fn list_len(&self, method: Method) -> usize {
+    /// Writes the whole reply. Afterwards `page` says how far it came.
+    fn write_list(&self, slot: &RequestSlot, page: &mut ListPage, out: &mut Writer<'_>) {
+        self.write_head(slot, out);
+        (page.next..page.end).for_each(|index| self.write_separated(slot, *page, index, out));
+        self.write_tail(slot, *page, out);
+        page.next = page.end;
+    }
+
+    fn list_len(&self, method: Method) -> usize {
         match method {
             Method::ToolsList => self.tools.len(),
             Method::ResourcesList => self.resources.len(),
