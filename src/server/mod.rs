@@ -23,10 +23,6 @@ mod seal;
 pub(crate) mod server_info;
 mod streamed_reply;
 pub(crate) mod subscriptions;
-#[cfg(feature = "extensions")]
-pub(crate) mod topics;
-#[cfg(not(feature = "extensions"))]
-#[path = "no_topics.rs"]
 pub(crate) mod topics;
 
 pub use batch::BatchOut;

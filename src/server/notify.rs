@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::around::watched;
-use super::topics::{NO_NEWS, TopicNewsRef};
+use super::topics::{NO_TOPICS, TopicsRef};
 use super::{RequestSlot, RequestToken, Server, ServerInfo};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{ClientCapability, LoggingLevel, PROMPTS, RESOURCES, ServerCapability, TOOLS};
@@ -327,17 +327,12 @@ impl Server<'_> {
     ///
     /// Programs with a service call [`Service::pull`](crate::service::Service::pull): this method leaves out the notifications of extensions.
     pub fn pull(&mut self, about: &ServerInfo<'_>, out: &mut dyn Out) -> PullStatus {
-        self.pull_with(about, NO_NEWS, out)
+        self.pull_with(about, NO_TOPICS, out)
     }
 
     /// Does the same as [`pull`](Server::pull), with the notifications of extensions.
     #[inline]
-    pub(crate) fn pull_with(
-        &mut self,
-        about: &ServerInfo<'_>,
-        topics: TopicNewsRef<'_>,
-        out: &mut dyn Out,
-    ) -> PullStatus {
+    pub(crate) fn pull_with(&mut self, about: &ServerInfo<'_>, topics: TopicsRef<'_>, out: &mut dyn Out) -> PullStatus {
         let Some(write) = self.write_news.filter(|_| self.has_news()) else { return PullStatus::Idle };
         match write(self, about, topics, out) {
             Ok(status) => status,

@@ -3,7 +3,7 @@
 
 use super::around::Around;
 use super::request::{IncomingRequest, Negotiated};
-use super::topics::{ListenTopicsRef, NO_TOPICS};
+use super::topics::{NO_TOPICS, TopicsRef};
 use super::{RpcError, Server, ServerEvent};
 use crate::content::{Icon, Icons};
 use crate::json::write::is_plain;
@@ -403,7 +403,7 @@ pub struct ServerOptions<'c> {
     /// Returns whether a resource exists, before it is subscribed to. Default: every resource exists.
     pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
     /// The topics of extensions.
-    pub(crate) topics: ListenTopicsRef<'c>,
+    pub(crate) topics: TopicsRef<'c>,
 }
 
 impl<'c> ServerOptions<'c> {

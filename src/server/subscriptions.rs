@@ -11,10 +11,12 @@
 use super::around::watched;
 use super::notify::{PullStatus, ServerChange};
 use super::request::{IncomingRequest, object};
-use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
+#[cfg(not(feature = "extensions"))]
+use super::topics::Topics as _;
+use super::topics::{TOPICS, TopicsRef};
 use super::{RpcError, Scope, Server, ServerInfo, ServerOptions, words};
 use crate::json::object::{Object, array};
-use crate::json::{DecodeError, Raw, Text};
+use crate::json::{DecodeError, JsonKind, Raw, Text};
 use crate::machine;
 use crate::memory::records::{NoRoomError, OVERHEAD, Record};
 use crate::protocol::{LISTS, Method, ServerCapability, meta};
@@ -133,7 +135,7 @@ impl SubscriptionVtable {
 
 /// Writes the notifications of changes, as far as the sink has room.
 pub(crate) type NewsWriter =
-    fn(&mut Server<'_>, &ServerInfo<'_>, TopicNewsRef<'_>, &mut dyn Out) -> Result<PullStatus, FullError>;
+    fn(&mut Server<'_>, &ServerInfo<'_>, TopicsRef<'_>, &mut dyn Out) -> Result<PullStatus, FullError>;
 
 /// The writer of a server with memory for subscriptions.
 pub(crate) const WRITE_ALL: NewsWriter = |server, about, topics, out| {
@@ -337,7 +339,7 @@ impl Server<'_> {
     fn write_changes(
         &mut self,
         about: &ServerInfo<'_>,
-        topics: TopicNewsRef<'_>,
+        topics: TopicsRef<'_>,
         out: &mut dyn Out,
     ) -> Result<PullStatus, FullError> {
         self.write_list_changes(about, out)?;
@@ -455,7 +457,7 @@ impl Server<'_> {
         kept.map_err(|_| DecodeError::Room)
     }
 
-    fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8, topics: ListenTopicsRef<'_>) {
+    fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8, topics: TopicsRef<'_>) {
         begin_notification(out, "notifications/subscriptions/acknowledged", ",\"params\":");
         let mut params = Object::open(out);
         write_subscription_id(params.key("_meta"), id);
@@ -503,8 +505,7 @@ fn change_record(record: &Record<'_>, change: ServerChange<'_>) -> Option<u8> {
         }
         #[cfg(feature = "extensions")]
         ServerChange::Topic { member, key } => {
-            let is_changed =
-                is_topic(record) && topic_records::split_topic(record) == (member.as_bytes(), key.as_bytes());
+            let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
             is_changed.then_some(record.tag | CHANGED)
         }
         #[cfg(feature = "alloc")]
@@ -572,7 +573,7 @@ fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>)
     out.put(b"}")
 }
 
-fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) {
+fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicsRef<'_>) {
     if is_topic(record) {
         return write_topic_news(out, record, topics);
     }
@@ -614,140 +615,104 @@ pub(crate) fn write_cancelled(out: &mut Writer<'_>, id: &[u8]) {
     out.put(b"}}")
 }
 
-/// The functions for topics of extensions.
-#[cfg(feature = "extensions")]
-mod topic_records {
-    use super::*;
-    use crate::json::JsonKind;
-
-    /// Returns the member and the key of a topic.
-    pub(super) fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
-        let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
-        split(record).1.split_first().and_then(behind_length).unwrap_or_default()
-    }
-
-    /// Checks that the client declared the extension of each topic that it selects.
-    pub(super) fn check_topics(topics: ListenTopicsRef<'_>, filter: Raw<'_>) -> Result<(), RpcError<'static>> {
-        let mut members = (0..).map_while(|index| Some((index, topics.member(index)?)));
-        members.try_for_each(|(index, member)| if filter.get(member).is_some() { topics.check(index) } else { Ok(()) })
-    }
-
-    /// Writes the notification of a topic.
-    pub(super) fn write_topic_news(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) {
-        let text = |bytes| core::str::from_utf8(bytes).unwrap_or("");
-        let (member, key) = split_topic(record);
-        let (member, key) = (text(member), text(key));
-        // The service has changed meanwhile: the notification is left out.
-        let Some(method) = topics.method(member) else { return out.fail(FullError::Never) };
-        begin_notification(out, method, ",\"params\":");
-        let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta"), split(record).0);
-        topics.write(member, key, &mut params);
-        params.finish().put(b"}")
-    }
-
-    impl Server<'_> {
-        /// Keeps the keys of topics that the extensions agree to, up to the first one without room.
-        pub(super) fn keep_topics(
-            &mut self,
-            topics: ListenTopicsRef<'_>,
-            id: &[u8],
-            filter: Raw<'_>,
-            at: usize,
-            quota: &mut Quota,
-        ) -> Result<(), NoRoomError> {
-            let mut left = self.subscription_share.uris;
-            for (index, member) in (0..).map_while(|index| Some((index, topics.member(index)?))) {
-                let Some(selected) = filter.get(member) else { continue };
-                if selected.bool() == Some(true) && topics.agrees(index, "") {
-                    self.keep_topic(id, member, "", quota)?;
-                }
-                if selected.kind() != JsonKind::Array {
-                    continue;
-                }
-                for key in selected.items().filter_map(|key| key.text()) {
-                    // Each is compared with those before it, so also the number of repeated ones has a limit.
-                    left = left.checked_sub(1).ok_or(NoRoomError)?;
-                    let is_same = |record: Record<'_>| {
-                        let (topic, known) = split_topic(&record);
-                        let same = core::str::from_utf8(known).is_ok_and(|known| key.eq_str(known));
-                        same && is_topic(&record) && topic == member.as_bytes()
-                    };
-                    if self.subscriptions.iter_from(at).any(is_same) {
-                        continue;
-                    }
-                    // No extension has a key with escapes that is longer than the scratch, or with a lone surrogate.
-                    let mut scratch = core::mem::replace(&mut self.scratch, crate::memory::Store::none());
-                    let _ = scratch.reach(key.decoded_len().unwrap_or(0).min(scratch.limit()));
-                    let decoded = match key.plain() {
-                        Some(plain) => Some(plain),
-                        None => key.decode(scratch.bytes_mut()).ok(),
-                    };
-                    let kept = match decoded.filter(|key| !key.is_empty() && topics.agrees(index, key)) {
-                        Some(key) => self.keep_topic(id, member, key, quota),
-                        None => Ok(()),
-                    };
-                    self.scratch = scratch;
-                    kept?;
-                }
-            }
-            Ok(())
-        }
-
-        fn keep_topic(&mut self, id: &[u8], member: &str, key: &str, quota: &mut Quota) -> Result<(), NoRoomError> {
-            let (id_len, member_len) = ([id.len() as u8], [member.len() as u8]);
-            let parts: [&[u8]; 5] = [&id_len, id, &member_len, member.as_bytes(), key.as_bytes()];
-            quota.uris = quota.uris.checked_sub(1).ok_or(NoRoomError)?;
-            quota.take(OVERHEAD + parts.iter().map(|part| part.len()).sum::<usize>())?;
-            self.subscriptions.push(self.scope.0, LISTEN_TOPIC, 0, &parts)
-        }
-
-        /// Writes the topics that were granted into an acknowledgement.
-        pub(super) fn write_topics(&self, granted: &mut Object<'_, '_>, id: &[u8], topics: ListenTopicsRef<'_>) {
-            let scope = self.scope;
-            for member in (0..).map_while(|index| topics.member(index)) {
-                let is_own = |record: &Record<'_>| {
-                    let of_listen = is_topic(record) && record.owner == scope.0 && same_id(split(record).0, id);
-                    of_listen && split_topic(record).0 == member.as_bytes()
-                };
-                let mut keys = self.subscriptions.iter().filter(is_own).map(|record| split_topic(&record).1).peekable();
-                match keys.peek() {
-                    None => {}
-                    Some([]) => granted.boolean(member, true),
-                    Some(_) => {
-                        array(granted.key(member), keys, |out, key| out.string(core::str::from_utf8(key).unwrap_or("")))
-                    }
-                }
-            }
-        }
-    }
+/// Returns the member and the key of a topic.
+fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
+    let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
+    split(record).1.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-/// The same where there are no topics.
-#[cfg(not(feature = "extensions"))]
-#[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same as with topics")]
-mod topic_records {
-    use super::*;
+/// Checks that the client declared the extension of each topic that it selects.
+fn check_topics(topics: TopicsRef<'_>, filter: Raw<'_>) -> Result<(), RpcError<'static>> {
+    let mut members = (0..).map_while(|index| Some((index, topics.member(index)?)));
+    members.try_for_each(|(index, member)| if filter.get(member).is_some() { topics.check(index) } else { Ok(()) })
+}
 
-    pub(super) const fn check_topics(_: ListenTopicsRef<'_>, _: Raw<'_>) -> Result<(), RpcError<'static>> {
+/// Writes the notification of a topic.
+fn write_topic_news(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicsRef<'_>) {
+    let text = |bytes| core::str::from_utf8(bytes).unwrap_or("");
+    let (member, key) = split_topic(record);
+    let (member, key) = (text(member), text(key));
+    // The service has changed meanwhile: the notification is left out.
+    let Some(method) = topics.method(member) else { return out.fail(FullError::Never) };
+    begin_notification(out, method, ",\"params\":");
+    let mut params = Object::open(out);
+    write_subscription_id(params.key("_meta"), split(record).0);
+    topics.write(member, key, &mut params);
+    params.finish().put(b"}")
+}
+
+impl Server<'_> {
+    /// Keeps the keys of topics that the extensions agree to, up to the first one without room.
+    fn keep_topics(
+        &mut self,
+        topics: TopicsRef<'_>,
+        id: &[u8],
+        filter: Raw<'_>,
+        at: usize,
+        quota: &mut Quota,
+    ) -> Result<(), NoRoomError> {
+        let mut left = self.subscription_share.uris;
+        for (index, member) in (0..).map_while(|index| Some((index, topics.member(index)?))) {
+            let Some(selected) = filter.get(member) else { continue };
+            if selected.bool() == Some(true) && topics.agrees(index, "") {
+                self.keep_topic(id, member, "", quota)?;
+            }
+            if selected.kind() != JsonKind::Array {
+                continue;
+            }
+            for key in selected.items().filter_map(|key| key.text()) {
+                // Each is compared with those before it, so also the number of repeated ones has a limit.
+                left = left.checked_sub(1).ok_or(NoRoomError)?;
+                let is_same = |record: Record<'_>| {
+                    let (topic, known) = split_topic(&record);
+                    let same = core::str::from_utf8(known).is_ok_and(|known| key.eq_str(known));
+                    same && is_topic(&record) && topic == member.as_bytes()
+                };
+                if self.subscriptions.iter_from(at).any(is_same) {
+                    continue;
+                }
+                // No extension has a key with escapes that is longer than the scratch, or with a lone surrogate.
+                let mut scratch = core::mem::replace(&mut self.scratch, crate::memory::Store::none());
+                let _ = scratch.reach(key.decoded_len().unwrap_or(0).min(scratch.limit()));
+                let decoded = match key.plain() {
+                    Some(plain) => Some(plain),
+                    None => key.decode(scratch.bytes_mut()).ok(),
+                };
+                let kept = match decoded.filter(|key| !key.is_empty() && topics.agrees(index, key)) {
+                    Some(key) => self.keep_topic(id, member, key, quota),
+                    None => Ok(()),
+                };
+                self.scratch = scratch;
+                kept?;
+            }
+        }
         Ok(())
     }
 
-    pub(super) const fn write_topic_news(_: &mut Writer<'_>, _: &Record<'_>, _: TopicNewsRef<'_>) {}
+    fn keep_topic(&mut self, id: &[u8], member: &str, key: &str, quota: &mut Quota) -> Result<(), NoRoomError> {
+        let (id_len, member_len) = ([id.len() as u8], [member.len() as u8]);
+        let parts: [&[u8]; 5] = [&id_len, id, &member_len, member.as_bytes(), key.as_bytes()];
+        quota.uris = quota.uris.checked_sub(1).ok_or(NoRoomError)?;
+        quota.take(OVERHEAD + parts.iter().map(|part| part.len()).sum::<usize>())?;
+        self.subscriptions.push(self.scope.0, LISTEN_TOPIC, 0, &parts)
+    }
 
-    impl Server<'_> {
-        pub(super) const fn keep_topics(
-            &self,
-            _: ListenTopicsRef<'_>,
-            _: &[u8],
-            _: Raw<'_>,
-            _: usize,
-            _: &mut Quota,
-        ) -> Result<(), NoRoomError> {
-            Ok(())
+    /// Writes the topics that were granted into an acknowledgement.
+    fn write_topics(&self, granted: &mut Object<'_, '_>, id: &[u8], topics: TopicsRef<'_>) {
+        let scope = self.scope;
+        for member in (0..).map_while(|index| topics.member(index)) {
+            let is_own = |record: &Record<'_>| {
+                let of_listen = is_topic(record) && record.owner == scope.0 && same_id(split(record).0, id);
+                of_listen && split_topic(record).0 == member.as_bytes()
+            };
+            let mut keys = self.subscriptions.iter().filter(is_own).map(|record| split_topic(&record).1).peekable();
+            match keys.peek() {
+                None => {}
+                Some([]) => granted.boolean(member, true),
+                Some(_) => {
+                    array(granted.key(member), keys, |out, key| out.string(core::str::from_utf8(key).unwrap_or("")))
+                }
+            }
         }
-
-        pub(super) const fn write_topics(&self, _: &mut Object<'_, '_>, _: &[u8], _: ListenTopicsRef<'_>) {}
     }
 }
-use topic_records::{check_topics, write_topic_news};

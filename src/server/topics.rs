@@ -1,16 +1,18 @@
 //! Topics: the members of the filter of `subscriptions/listen` that belong to extensions, and their notifications.
 //!
-//! The server keeps the records of a listen; the service knows the extensions and their state. The two types below connect
-//! them for one call. Without the feature `extensions` there are none, see `no_topics.rs`.
+//! The server keeps the records of a listen; the service knows the extensions and their state. [`Topics`] connects them for
+//! one call. Without the feature `extensions` the reference to it has no size, and no code is behind it.
+
+use core::marker::PhantomData;
 
 use super::RpcError;
 use crate::json::object::Object;
 
 /// Listens can select topics.
-pub(crate) const TOPICS: bool = true;
+pub(crate) const TOPICS: bool = cfg!(feature = "extensions");
 
-/// The topics of the extensions of a service, for a listen that opens.
-pub(crate) trait ListenTopics {
+/// The topics of the extensions of a service.
+pub(crate) trait Topics {
     /// Returns the member of the filter of the topic at `index`; `None` after the last one.
     fn member(&self, index: usize) -> Option<&'static str>;
 
@@ -19,23 +21,29 @@ pub(crate) trait ListenTopics {
 
     /// Returns whether the client may listen to `key`.
     fn agrees(&self, index: usize, key: &str) -> bool;
-}
 
-/// The topics of the extensions of a service, for notifications that are due.
-pub(crate) trait TopicNews {
-    /// Returns the method of the notifications of a topic.
+    /// Returns the method of the notifications of the topic with this member.
     fn method(&self, member: &str) -> Option<&'static str>;
 
     /// Writes the members of the params of a notification.
     fn write(&self, member: &str, key: &str, params: &mut Object<'_, '_>);
 }
 
-pub(crate) type ListenTopicsRef<'t> = &'t dyn ListenTopics;
-pub(crate) type TopicNewsRef<'t> = &'t dyn TopicNews;
-pub(crate) const NO_TOPICS: ListenTopicsRef<'static> = &();
-pub(crate) const NO_NEWS: TopicNewsRef<'static> = &();
+#[cfg(feature = "extensions")]
+pub(crate) type TopicsRef<'t> = &'t dyn Topics;
+#[cfg(feature = "extensions")]
+pub(crate) const NO_TOPICS: TopicsRef<'static> = &NoTopics(PhantomData);
 
-impl ListenTopics for () {
+#[cfg(not(feature = "extensions"))]
+pub(crate) type TopicsRef<'t> = NoTopics<'t>;
+#[cfg(not(feature = "extensions"))]
+pub(crate) const NO_TOPICS: TopicsRef<'static> = NoTopics(PhantomData);
+
+/// A service without topics.
+#[derive(Clone, Copy)]
+pub(crate) struct NoTopics<'t>(PhantomData<&'t ()>);
+
+impl Topics for NoTopics<'_> {
     fn member(&self, _: usize) -> Option<&'static str> {
         None
     }
@@ -45,9 +53,6 @@ impl ListenTopics for () {
     fn agrees(&self, _: usize, _: &str) -> bool {
         false
     }
-}
-
-impl TopicNews for () {
     fn method(&self, _: &str) -> Option<&'static str> {
         None
     }

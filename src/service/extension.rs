@@ -73,7 +73,7 @@ use crate::revision::{Revision, Revisions};
 use crate::rpc::{begin, begin_notification};
 use crate::search::same;
 use crate::server::subscriptions::{write_listen_result, write_subscription_id};
-use crate::server::topics::{ListenTopics, TopicNews};
+use crate::server::topics::Topics;
 use crate::server::{
     Caching, DeclareExtensions, Millis, RequestSlot, RequestToken, RespondError, RpcError, ServerId, respond_failure,
 };
@@ -421,8 +421,8 @@ fn call_method<'a, S>(service: &'a Service<'a, S>, state: &mut S, target: &Targe
     CustomRequest { caching: found.caching, ..CustomRequest::new(call.handling, method) }.run(state, found.run)
 }
 
-/// The topics of a service, for a listen that opens.
-pub(crate) struct Listening<'l, 't, S: 'static> {
+/// The topics of a service: for a listen that opens, or for notifications that are due, which are of no client.
+pub(crate) struct ServiceTopics<'l, 't, S: 'static> {
     pub(crate) service: &'l Service<'t, S>,
     pub(crate) state: &'l S,
     pub(crate) principal: Option<&'l str>,
@@ -430,7 +430,13 @@ pub(crate) struct Listening<'l, 't, S: 'static> {
     pub(crate) capabilities: Option<Raw<'l>>,
 }
 
-impl<S> ListenTopics for Listening<'_, '_, S> {
+impl<S> ServiceTopics<'_, '_, S> {
+    fn topic(&self, member: &str) -> Option<&Topic<S>> {
+        self.service.topics().map(|(_, topic)| topic).find(|topic| topic.member == member)
+    }
+}
+
+impl<S> Topics for ServiceTopics<'_, '_, S> {
     fn member(&self, index: usize) -> Option<&'static str> {
         self.service.topics().nth(index).map(|(_, topic)| topic.member)
     }
@@ -447,21 +453,7 @@ impl<S> ListenTopics for Listening<'_, '_, S> {
     fn agrees(&self, index: usize, key: &str) -> bool {
         self.service.topics().nth(index).is_some_and(|(_, topic)| (topic.agrees)(self.state, key, self.principal))
     }
-}
 
-/// The topics of a service, for notifications that are due.
-pub(crate) struct News<'l, 't, S: 'static> {
-    pub(crate) service: &'l Service<'t, S>,
-    pub(crate) state: &'l S,
-}
-
-impl<S> News<'_, '_, S> {
-    fn topic(&self, member: &str) -> Option<&Topic<S>> {
-        self.service.topics().map(|(_, topic)| topic).find(|topic| topic.member == member)
-    }
-}
-
-impl<S> TopicNews for News<'_, '_, S> {
     fn method(&self, member: &str) -> Option<&'static str> {
         self.topic(member).map(|topic| topic.method)
     }

@@ -184,7 +184,7 @@ impl<S> Service<'_, S> {
             self.guard(has).unwrap_or_default()
         };
         #[cfg(feature = "extensions")]
-        let listening = super::extension::Listening {
+        let topics = super::extension::ServiceTopics {
             service: self,
             state: &*state,
             principal: origin.principal,
@@ -193,7 +193,7 @@ impl<S> Service<'_, S> {
         let checks = origin.checks;
         let context = ServerOptions { checks, has_resource: &has_resource, ..ServerOptions::new(&self.about) };
         #[cfg(feature = "extensions")]
-        let context = ServerOptions { topics: &listening, ..context };
+        let context = ServerOptions { topics: &topics, ..context };
         // No `?` here: it would copy the event.
         let token = match server.handle_read(&context, request, out) {
             Ok(Some(ServerEvent::Request { token })) => token,

@@ -10,7 +10,11 @@ impl<S> Service<'_, S> {
     #[inline]
     pub fn pull(&self, state: &S, server: &mut Server<'_>, out: &mut dyn Out) -> PullStatus {
         #[cfg(feature = "extensions")]
-        return server.pull_with(&self.about, &super::extension::News { service: self, state }, out);
+        return server.pull_with(
+            &self.about,
+            &super::extension::ServiceTopics { service: self, state, principal: None, capabilities: None },
+            out,
+        );
         #[cfg(not(feature = "extensions"))]
         {
             let _ = state;
