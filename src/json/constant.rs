@@ -13,6 +13,7 @@ macro_rules! take {
         }
     };
 }
+pub(super) use take;
 
 /// Checks that `text` is one JSON value with at most white space around it.
 ///
@@ -88,16 +89,12 @@ pub const fn is_object_schema(text: &str) -> bool {
 #[must_use]
 pub const fn is_meta(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let mut at = space(bytes, 0);
-    // `at` is first at the brace, then at the comma after each member.
-    while matches!(byte(bytes, at), b'{' | b',') {
-        let name = space(bytes, at + 1);
+    let mut comma = space(bytes, 0);
+    while let Some(name) = next_entry(bytes, comma) {
         if byte(bytes, name) == b'"' && !is_meta_name(bytes, name + 1) {
             return false;
         }
-        let Ok(start) = key(bytes, name) else { break };
-        let Ok(end) = value(bytes, start, DEPTH) else { return false };
-        at = space(bytes, end);
+        comma = end_of(bytes, skip_key(bytes, name));
     }
     is_object(text)
 }
@@ -166,18 +163,14 @@ pub(crate) const fn is_uri_byte(byte: u8) -> bool {
 }
 
 /// Returns the start of the value of the last member with this name, in the object at `at`.
-pub(super) const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
-    let mut found = None;
-    // `at` is first at the brace, then at the comma after each member.
-    while matches!(byte(bytes, at), b'{' | b',') {
-        let key = space(bytes, at + 1);
-        let Ok(colon) = string(bytes, key) else { return found };
-        let start = space(bytes, space(bytes, colon) + 1);
-        let Ok(end) = value(bytes, start, DEPTH) else { return found };
+pub(super) const fn member(bytes: &[u8], at: usize, name: &[u8]) -> Option<usize> {
+    let (mut found, mut comma) = (None, at);
+    while let Some(key) = next_entry(bytes, comma) {
+        let start = skip_key(bytes, key);
         if word(bytes, key, name).is_ok() {
             found = Some(start);
         }
-        at = space(bytes, end);
+        comma = end_of(bytes, start);
     }
     found
 }
@@ -221,21 +214,18 @@ enum SchemaPlace {
 }
 
 /// The members of a schema that have schemas inside.
-const SCHEMAS: [&[u8]; 5] =
+pub(super) const SCHEMAS: [&[u8]; 5] =
     [b"\"properties\"", b"\"patternProperties\"", b"\"$defs\"", b"\"definitions\"", b"\"dependentSchemas\""];
 /// The members of a schema that have data inside, and no schemas.
 const DATA: [&[u8]; 5] = [b"\"default\"", b"\"const\"", b"\"enum\"", b"\"examples\"", b"\"required\""];
 
 /// Counts the annotations in the value at `at` that have the name at `wanted`; `None` if one of the annotations
 /// is wrong.
-const fn headers(bytes: &[u8], mut at: usize, place: SchemaPlace, wanted: Option<usize>) -> Option<usize> {
-    let (this, is_array) = (at, byte(bytes, at) == b'[');
-    let mut count = 0;
-    // `at` is first at the bracket, then at the comma after each member.
-    while matches!(byte(bytes, at), b'{' | b'[' | b',') {
-        let key = space(bytes, at + 1);
-        let Ok(start) = (if is_array { Ok(key) } else { self::key(bytes, key) }) else { return Some(count) };
-        let Ok(end) = value(bytes, start, DEPTH) else { return Some(count) };
+const fn headers(bytes: &[u8], at: usize, place: SchemaPlace, wanted: Option<usize>) -> Option<usize> {
+    let is_array = byte(bytes, at) == b'[';
+    let (mut count, mut comma) = (0, at);
+    while let Some(key) = next_entry(bytes, comma) {
+        let start = if is_array { key } else { skip_key(bytes, key) };
         let inner = match place {
             SchemaPlace::Properties => Some(SchemaPlace::Parameter),
             SchemaPlace::Schemas => Some(SchemaPlace::Astray),
@@ -243,7 +233,7 @@ const fn headers(bytes: &[u8], mut at: usize, place: SchemaPlace, wanted: Option
             _ if word(bytes, key, b"\"x-mcp-header\"").is_ok() => {
                 if !matches!(place, SchemaPlace::Parameter)
                     || !is_header_name(bytes, start)
-                    || !has_header_type(bytes, this)
+                    || !has_header_type(bytes, at)
                 {
                     return None;
                 }
@@ -269,7 +259,7 @@ const fn headers(bytes: &[u8], mut at: usize, place: SchemaPlace, wanted: Option
                 None => return None,
             }
         }
-        at = space(bytes, end);
+        comma = end_of(bytes, start);
     }
     Some(count)
 }
@@ -301,21 +291,19 @@ const fn is_header_name(bytes: &[u8], at: usize) -> bool {
 /// Returns whether the parameter with the schema at `at` is a string, an integer or a boolean; `null` may be
 /// allowed too.
 const fn has_header_type(bytes: &[u8], at: usize) -> bool {
-    let Some(mut at) = member(bytes, at, b"\"type\"") else { return false };
+    let Some(at) = member(bytes, at, b"\"type\"") else { return false };
     const TYPES: [&[u8]; 3] = [b"\"string\"", b"\"integer\"", b"\"boolean\""];
     if byte(bytes, at) != b'[' {
         return is_one_of(bytes, at, &TYPES);
     }
-    let mut found = false;
-    while matches!(byte(bytes, at), b'[' | b',') {
-        let start = space(bytes, at + 1);
+    let (mut found, mut comma) = (false, at);
+    while let Some(start) = next_entry(bytes, comma) {
         let is_type = is_one_of(bytes, start, &TYPES);
         if !is_type && word(bytes, start, b"\"null\"").is_err() {
             return false;
         }
         found |= is_type;
-        let Ok(end) = value(bytes, start, DEPTH) else { return false };
-        at = space(bytes, end);
+        comma = end_of(bytes, start);
     }
     found
 }
@@ -331,6 +319,32 @@ const fn is_same_name(bytes: &[u8], mut one: usize, mut other: usize) -> bool {
         if byte(bytes, one) == b'"' {
             return true;
         }
+    }
+}
+
+/// Returns the start of the entry behind the bracket or the comma at `at`; `None` at the closing bracket.
+pub(super) const fn next_entry(bytes: &[u8], at: usize) -> Option<usize> {
+    let entry = space(bytes, at + 1);
+    match (byte(bytes, at), byte(bytes, entry)) {
+        (b'{' | b'[' | b',', b'}' | b']' | 0) => None,
+        (b'{' | b'[' | b',', _) => Some(entry),
+        _ => None,
+    }
+}
+
+/// Returns the start of the value of the member whose name is at `at`.
+pub(super) const fn skip_key(bytes: &[u8], at: usize) -> usize {
+    match key(bytes, at) {
+        Ok(start) => start,
+        Err(_) => bytes.len(),
+    }
+}
+
+/// Returns the place behind the value at `at` and the white space after it.
+pub(super) const fn end_of(bytes: &[u8], at: usize) -> usize {
+    match value(bytes, at, DEPTH) {
+        Ok(end) => space(bytes, end),
+        Err(_) => bytes.len(),
     }
 }
 

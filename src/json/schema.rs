@@ -2,17 +2,8 @@
 //!
 //! Only what is a mistake in every dialect is looked for. Whether values fit a schema is not checked here.
 
-use super::constant::{self, byte, is_one_of, key, space, value, word};
+use super::constant::{self, SCHEMAS, byte, end_of, is_one_of, key, next_entry, skip_key, space, take, word};
 use core::fmt;
-
-/// `?` for `const` functions without a value.
-macro_rules! check {
-    ($result:expr) => {
-        if let Err(mistake) = $result {
-            return Err(mistake);
-        }
-    };
-}
 
 /// A mistake in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,9 +140,6 @@ const ONE: [&[u8]; 11] = [
 ];
 /// The members whose value is an array of schemas.
 const SEVERAL: [&[u8]; 4] = [b"\"allOf\"", b"\"anyOf\"", b"\"oneOf\"", b"\"prefixItems\""];
-/// The members whose value is an object with schemas as values.
-const NAMED: [&[u8]; 5] =
-    [b"\"properties\"", b"\"patternProperties\"", b"\"$defs\"", b"\"definitions\"", b"\"dependentSchemas\""];
 /// The members that may bring properties from elsewhere.
 const ELSEWHERE: [&[u8]; 8] = [
     b"\"$ref\"",
@@ -179,21 +167,21 @@ const fn schema(bytes: &[u8], at: usize) -> Result<(), Mistake> {
         let Ok(start) = key(bytes, name) else { return Ok(()) };
         elsewhere |= is_one_of(bytes, name, &ELSEWHERE);
         if word(bytes, name, b"\"type\"").is_ok() {
-            check!(kind(bytes, start));
+            take!(kind(bytes, start));
         } else if word(bytes, name, b"\"required\"").is_ok() {
             required = Some(start);
-        } else if is_one_of(bytes, name, &NAMED) {
+        } else if is_one_of(bytes, name, &SCHEMAS) {
             if word(bytes, name, b"\"properties\"").is_ok() {
                 properties = Some(start);
             }
-            check!(each(bytes, start, b'{', "an object with schemas"));
+            take!(each(bytes, start, b'{', "an object with schemas"));
         } else if is_one_of(bytes, name, &SEVERAL) {
-            check!(each(bytes, start, b'[', "an array of schemas"));
+            take!(each(bytes, start, b'[', "an array of schemas"));
         } else if is_one_of(bytes, name, &ONE) {
             if byte(bytes, start) == b'[' {
-                check!(each(bytes, start, b'[', "an array of schemas"));
+                take!(each(bytes, start, b'[', "an array of schemas"));
             } else {
-                check!(schema(bytes, start));
+                take!(schema(bytes, start));
             }
         }
         comma = end_of(bytes, start);
@@ -228,7 +216,7 @@ const fn each(bytes: &[u8], at: usize, open: u8, expected: &'static str) -> Resu
     let mut comma = at;
     while let Some(entry) = next_entry(bytes, comma) {
         let start = if open == b'{' { skip_key(bytes, entry) } else { entry };
-        check!(schema(bytes, start));
+        take!(schema(bytes, start));
         comma = end_of(bytes, start);
     }
     Ok(())
@@ -282,32 +270,6 @@ const fn has(bytes: &[u8], at: usize, name: usize) -> bool {
         comma = end_of(bytes, skip_key(bytes, entry));
     }
     false
-}
-
-/// Returns the start of the entry behind the bracket or the comma at `at`; `None` at the closing bracket.
-const fn next_entry(bytes: &[u8], at: usize) -> Option<usize> {
-    let entry = space(bytes, at + 1);
-    match (byte(bytes, at), byte(bytes, entry)) {
-        (b'{' | b'[' | b',', b'}' | b']' | 0) => None,
-        (b'{' | b'[' | b',', _) => Some(entry),
-        _ => None,
-    }
-}
-
-/// Returns the start of the value of the member whose name is at `at`.
-const fn skip_key(bytes: &[u8], at: usize) -> usize {
-    match key(bytes, at) {
-        Ok(start) => start,
-        Err(_) => bytes.len(),
-    }
-}
-
-/// Returns the place behind the value at `at` and the white space after it.
-const fn end_of(bytes: &[u8], at: usize) -> usize {
-    match value(bytes, at, super::DEPTH) {
-        Ok(end) => space(bytes, end),
-        Err(_) => bytes.len(),
-    }
 }
 
 #[cfg(test)]
