@@ -176,17 +176,7 @@ impl<'a> Envelope<'a> {
         self.duplicate |= self.place(member).replace(value).is_some();
     }
 
-    /// Removes `result` or `error` of a response with both, if it is `null`: some peers write an absent member
-    /// as `null`.
-    pub(crate) fn leave_out_null(&mut self) {
-        match (self.result, self.error) {
-            (Some(_), Some(error)) if is_null(error) => self.error = None,
-            (Some(result), Some(_)) if is_null(result) => self.result = None,
-            _ => {}
-        }
-    }
-
-    /// Returns the `result` or the `error` of a response, where `null` counts as absent beside the other one; `None` if it has both, or
+    /// Returns the `result` or the `error` of a response, where `null` counts as absent beside the other one, as some peers write it; `None` if it has both, or
     /// a member twice: two readers could take different ones.
     #[must_use]
     pub fn response(&self) -> Option<Result<Raw<'a>, Raw<'a>>> {
@@ -259,7 +249,6 @@ macro_rules! members {
     (
         Envelope { $($own:ident: $own_key:expr => $own_place:ident;)* }
         $(
-            $($own,)*
             $(#[$about:meta])*
             $part:ident in $within:ident: $name:ident {
                 $($(#[$doc:meta])* $member:ident: $key:expr => $place:ident;)*
@@ -267,10 +256,10 @@ macro_rules! members {
             }
         )*
     ) => {
-                    Part::Envelope => (names![$($own_key),*], &[$(Member::$own),*]),
         /// A member that the envelope knows.
         #[derive(Clone, Copy)]
         enum Member {
+            $($own,)*
             $($($member,)*)*
         }
 
@@ -278,12 +267,23 @@ macro_rules! members {
             /// Returns the member with this key, if it is known.
             fn find(self, key: &Text<'_>) -> Option<Member> {
                 let (names, members): (Names, &[Member]) = match self {
+                    Part::Envelope => (names![$($own_key),*], &[$(Member::$own),*]),
                     $(Part::$part => (names![$($key),*], &[$(Member::$member),*]),)*
                 };
                 members.get(names.find(key)?).copied()
             }
         }
 
+        impl<'a> Envelope<'a> {
+            /// Returns the place for the value of a member.
+            #[inline]
+            fn place(&mut self, member: Member) -> &mut Option<Raw<'a>> {
+                match member {
+                    $(Member::$own => &mut self.$own_place,)*
+                    $($(Member::$member => &mut self.$within.$place,)*)*
+                }
+            }
+        }
 
         $(
             $(#[$about])*
@@ -300,16 +300,6 @@ macro_rules! members {
                 pub const NONE: $name<'static> = $name { $($place: None,)* $($flag: false,)? };
             }
         )*
-        impl<'a> Envelope<'a> {
-            /// Returns the place for the value of a member.
-            #[inline]
-            fn place(&mut self, member: Member) -> &mut Option<Raw<'a>> {
-                match member {
-                    $(Member::$own => &mut self.$own_place,)*
-                    $($(Member::$member => &mut self.$within.$place,)*)*
-                }
-            }
-        }
     };
 }
 members! {

@@ -13,7 +13,7 @@ use crate::json::{Raw, Text};
 use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
-use crate::rpc::{Envelope, is_complete, write_notification};
+use crate::rpc::{is_complete, write_notification};
 use crate::sink::{FullError, MessageHead, Out, RequestInfo};
 use crate::time::Millis;
 
@@ -293,9 +293,14 @@ impl Client<'_> {
     }
 
     /// Takes the answer to the probe or to `initialize`.
-    pub(crate) fn opening_answered<'a>(&mut self, wire: u64, envelope: &Envelope<'a>, out: &mut dyn Out) -> Turn<'a> {
+    pub(crate) fn opening_answered<'a>(
+        &mut self,
+        wire: u64,
+        response: Option<Result<Raw<'a>, Raw<'a>>>,
+        out: &mut dyn Out,
+    ) -> Turn<'a> {
         if let Some(around) = self.info.around {
-            around.leave_opening(PendingId(wire as u32), envelope, self.now);
+            around.leave_opening(PendingId(wire as u32), response, self.now);
         }
         if wire == u64::from(self.opening.late_initialize) {
             self.opening.late_initialize = 0;
@@ -307,14 +312,14 @@ impl Client<'_> {
         }
         let probes = late || self.opening.phase == Phase::Discovering;
         // A result of another type does not answer the probe.
-        let result = envelope.result.filter(|&result| !probes || is_complete(result));
-        Ok(match (self.opening.phase, result, envelope.error) {
-            (Phase::Discovering, Some(result), None) => self.discovered("DiscoverResult", result),
+        let response = response.filter(|response| !probes || response.is_err() || response.is_ok_and(is_complete));
+        Ok(match (self.opening.phase, response) {
+            (Phase::Discovering, Some(Ok(result))) => self.discovered("DiscoverResult", result),
             // `initialize` is on the wire, or waits for room in the sink.
-            (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => self.discovered_late(result),
-            (Phase::Initializing, Some(result), None) => return self.initialized(result, out),
-            (Phase::Discovering, None, Some(error)) => self.probe_refused(ErrorObject::read(error)),
-            (Phase::Initializing, None, Some(error)) if !late => self.initialize_refused(ErrorObject::read(error)),
+            (Phase::Initializing | Phase::WantInitialize, Some(Ok(result))) if late => self.discovered_late(result),
+            (Phase::Initializing, Some(Ok(result))) => return self.initialized(result, out),
+            (Phase::Discovering, Some(Err(error))) => self.probe_refused(ErrorObject::read(error)),
+            (Phase::Initializing, Some(Err(error))) if !late => self.initialize_refused(ErrorObject::read(error)),
             (Phase::Discovering, ..) if self.newest(Era::Legacy).is_some() => self.fall_back(None),
             // The answer confirms an older server that is slow, or the answer to `initialize` came first.
             _ if late => None,

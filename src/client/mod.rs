@@ -563,15 +563,8 @@ impl<'m> Client<'m> {
                 _ => ClientEvent::Ignored(ProtocolViolation::NoMessage),
             }));
         }
-        envelope.leave_out_null();
         match envelope.shape() {
-            MessageShape::Response { .. } => {
-                if envelope.duplicate {
-                    // Two readers could take different results.
-                    (envelope.result, envelope.error) = (None, None);
-                }
-                self.response(exchange, &envelope, out)
-            }
+            MessageShape::Response { .. } => self.response(exchange, &envelope, out),
             MessageShape::Notification { method } => {
                 let around = self.info.around;
                 if around.is_some_and(|around| !around.notification(method, envelope.params, self.now)) {

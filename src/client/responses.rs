@@ -111,24 +111,25 @@ impl Client<'_> {
     ) -> Turn<'a> {
         let awaited = |&id: &u64| self.opening.is_on_wire(id) || self.on_wire(id).is_some();
         let named = envelope.id.and_then(|id| id.u64()).filter(awaited);
-        let error = envelope.error.filter(|_| envelope.result.is_none());
+        let response = envelope.response();
+        let error = response.and_then(Result::err);
         // An error in the HTTP exchange of the request needs no id, nor does one while only the opening waits for
         // a response.
         let meant = named.or_else(|| {
             error?;
             exchange.or_else(|| self.opening_waits().filter(|_| is_nameless(envelope)))
         });
-        let Some(id) = meant else { return Ok(Some(unknown(envelope))) };
+        let Some(id) = meant else { return Ok(Some(unknown(envelope, error))) };
         if self.opening.is_on_wire(id) {
-            return self.opening_answered(id, envelope, out);
+            return self.opening_answered(id, response, out);
         }
-        let Some(pending) = self.on_wire(id) else { return Ok(Some(unknown(envelope))) };
+        let Some(pending) = self.on_wire(id) else { return Ok(Some(unknown(envelope, error))) };
         let token = pending.token;
         if let Some(state) = pending.subscription().filter(|_| !self.is_modern()) {
             self.subscribe_answered(token, state, error.is_none());
             return Ok(None);
         }
-        Ok(match envelope.response() {
+        Ok(match response {
             Some(Ok(result)) => self.result(token, result),
             Some(Err(error)) => self.error(token, ErrorObject::read(error)),
             None => self.end(token, Err(RequestError::Lost(TransportError::Invalid))),
@@ -243,8 +244,8 @@ impl Client<'_> {
 
 /// Reports a response without a request. An error without an id answers a message that the server could not read.
 /// An error with an id is late, for example the answer to a cancelled request.
-fn unknown<'a>(envelope: &Envelope<'_>) -> ClientEvent<'a> {
-    ClientEvent::Ignored(match envelope.error {
+fn unknown<'a>(envelope: &Envelope<'_>, error: Option<Raw<'_>>) -> ClientEvent<'a> {
+    ClientEvent::Ignored(match error {
         Some(error) if is_nameless(envelope) => ProtocolViolation::Unread { code: ErrorObject::read(error).code },
         _ => ProtocolViolation::UnknownResponse,
     })

@@ -426,10 +426,7 @@ impl Server<'_> {
         match request.shape() {
             MessageShape::Request { .. } => self.request(context, request, out),
             MessageShape::Notification { method } => self.notification(&request.envelope, method, out),
-            MessageShape::Response { id } => {
-                request.envelope.leave_out_null();
-                self.response(&request.envelope, id, out).map(|()| None)
-            }
+            MessageShape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             MessageShape::Invalid { id } => {
                 let id = id.map(|id| id.as_bytes()).or(self.no_id());
                 respond_failure(out, id, &RpcError::invalid_request(words("Invalid request")).refusing()).map(|()| None)
