@@ -768,6 +768,7 @@ pub(crate) fn end_result(
 
 /// Writes the reply for the error of a handler: a result with `isError` if the model can learn from it, else an error.
 pub(crate) fn refuse(
+    extra: Option<Extra<'_>>,
     about: &ServerInfo<'_>,
     slot: &RequestSlot,
     why: HandlerFailure,
@@ -775,7 +776,7 @@ pub(crate) fn refuse(
 ) -> Result<(), FullError> {
     let failure = match why {
         HandlerFailure::ToolError(error) if slot.method == Method::ToolsCall => {
-            return write_words(out, about, slot, None, &TextValue::from(&error.words.map(TextValue::from)), true);
+            return write_words(out, about, slot, extra, &TextValue::from(&error.words.map(TextValue::from)), true);
         }
         HandlerFailure::ToolError(error) => RpcError::new(error.code, error.otherwise),
         HandlerFailure::Fail(failure) => failure,

@@ -598,7 +598,7 @@ impl<S> Service<'_, S> {
             Ok(_) => return Err(RespondError::WrongKind),
             Err(why) => why,
         };
-        refuse(&self.about, &slot, why, out).or_else(|_| respond_failure(out, Some(b"0"), &why.in_short()))?;
+        refuse(&self.about, &slot, None, why, out).or_else(|_| respond_failure(out, Some(b"0"), &why.in_short()))?;
         Ok(())
     }
 }

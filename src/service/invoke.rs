@@ -183,7 +183,7 @@ impl<S> Service<'_, S> {
             }
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
-                let refused = match refuse(&self.about, slot, why, out) {
+                let refused = match refuse(&self.about, slot, self.layers_meta(), why, out) {
                     // The handler must not run again: a short error fits.
                     Err(_) => respond_failure(out, Some(slot.id.as_bytes()), &why.in_short()),
                     refused => refused,

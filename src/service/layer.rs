@@ -5,14 +5,11 @@
 use core::cell::Cell;
 use core::ops::{Deref, DerefMut};
 
-use super::context::{
-    Extra, HandlerError, HandlerFailure, HandlerInput, HandlerRun, Receipt, RequestContext, Settled, write_words,
-};
+use super::context::{Extra, HandlerError, HandlerFailure, HandlerInput, HandlerRun, Receipt, RequestContext, Settled};
 use super::router::{Dispatched, Hooks, NotificationContext};
 use super::scratch::Layout;
 use super::{Caller, MessageSource, ResultMeta, SentMessage, Service, ToolAnnotations};
 use crate::around::{AroundOut, Passage, Passing};
-use crate::content::TextValue;
 use crate::json::{Raw, Text};
 use crate::protocol::Method;
 use crate::rpc::MessageShape;
@@ -245,27 +242,6 @@ impl<S> Service<'_, S> {
     /// Returns the writer of the `_meta` that layers add; `None` if there are no layers.
     pub(crate) fn layers_meta(&self) -> Option<Extra<'static>> {
         self.hooks?.meta
-    }
-
-    /// Writes the result for the error of a tool's handler, with the `_meta` of the layers.
-    pub(crate) fn refuse_with_meta(
-        &self,
-        token: RequestToken,
-        ran: HandlerRun,
-        server: &Server<'_>,
-        out: &mut dyn Out,
-    ) -> HandlerRun {
-        let slot = server.slot(token).filter(|slot| slot.method == Method::ToolsCall);
-        let (Err(HandlerFailure::ToolError(error)), meta @ Some(_), Some(slot)) =
-            (ran.outcome, self.layers_meta(), slot)
-        else {
-            return ran;
-        };
-        let words = error.words.map(TextValue::from);
-        match write_words(out, &self.about, slot, meta, &TextValue::from(&words), true) {
-            Ok(()) => HandlerRun { outcome: Ok(Settled::Answered), ..ran },
-            Err(_) => ran,
-        }
     }
 
     /// Sends `notifications/progress` as [`Server::progress`] does; the layers see it.

@@ -256,8 +256,7 @@ impl<S> Service<'_, S> {
         }
         // A service that contains panics has hooks: with both ways, each would fill its own context.
         let ran = if BY_CALLER {
-            let ran = run_handler!(self, out, call, (route.call)(self, state, &target, call));
-            self.refuse_with_meta(token, ran, server, out)
+            run_handler!(self, out, call, (route.call)(self, state, &target, call))
         } else {
             (route.call)(self, state, &target, call)
         };
