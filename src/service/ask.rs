@@ -136,15 +136,13 @@ impl<'a> RequestContext<'a> {
             return self.ask(questions, b"");
         }
         self.check_questions(questions, b"")?;
-        let slot = &*self.slot;
-        whole(self.out, MessageHead::Error(code::URL_ELICITATION_REQUIRED), |out| {
+        self.write_answer(MessageHead::Error(code::URL_ELICITATION_REQUIRED), &mut |out, _, slot, _| {
             const HEAD: &str = ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\
                 \"data\":{\"elicitations\":";
             begin(out, slot.id.as_bytes(), HEAD);
             array(out, questions, |out, question| question.write_params(out, slot.revision, slot.client));
             out.put(b"}}}")
-        })?;
-        self.settle(Settled::Answered)
+        })
     }
 
     /// Returns whether the request has a method of an extension, which is found again when its handler runs again.

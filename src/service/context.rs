@@ -561,16 +561,13 @@ impl<'a> RequestContext<'a> {
 
     /// Writes a JSON-RPC error.
     fn write_error(&mut self, code: i32, message: &TextValue<'_>) -> HandlerResult {
-        self.unsettled()?;
-        let slot = &*self.slot;
-        whole(self.out, MessageHead::Error(code), |out| {
+        self.write_answer(MessageHead::Error(code), &mut |out, _, slot, _| {
             begin(out, slot.id.as_bytes(), ",\"error\":{\"code\":");
             out.signed(code.into());
             out.put(b",\"message\":");
             message.write(out);
             out.put(b"}}")
-        })?;
-        self.settle(Settled::Answered)
+        })
     }
 
     /// Notes what the handler has done. The caller has called [`unsettled`](RequestContext::unsettled).
@@ -584,6 +581,14 @@ impl<'a> RequestContext<'a> {
         match self.settled {
             None => Ok(()),
             Some(_) => Err(HandlerError(HandlerFailure::Fail(ANSWERED))),
+    /// Writes the reply: `write` gets the slot of the request, and what ends a result.
+    pub(crate) fn write_answer(&mut self, head: MessageHead<'_>, write: &mut WriteAnswer<'_>) -> HandlerResult {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        whole(self.out, head, |out| write(out, about, slot, extra))?;
+        self.settle(Settled::Answered)
+    }
+
         }
     }
 
@@ -598,14 +603,11 @@ impl<'a> RequestContext<'a> {
         head: MessageHead<'_>,
         members: &mut dyn FnMut(&mut Object<'_, '_>, Revision),
     ) -> HandlerResult {
-        self.unsettled()?;
-        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, head, |out| {
+        self.write_answer(head, &mut |out, about, slot, extra| {
             let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
             members(&mut result, slot.revision);
             end_result(result, about, slot, extra)
-        })?;
-        self.settle(Settled::Answered)
+        })
     }
 
     /// Writes a result with one text, the most frequent one.
@@ -621,12 +623,10 @@ impl<'a> RequestContext<'a> {
         if own.kind() != JsonKind::Object {
             return Err(RpcError::internal(words("The handler's result is not an object")).into());
         }
-        self.unsettled()?;
-        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        let modern = slot.revision.is_modern();
-        let failed = slot.method == Method::ToolsCall && own.get("isError").and_then(|is| is.bool()) == Some(true);
+        let modern = self.slot.revision.is_modern();
+        let failed = self.slot.method == Method::ToolsCall && own.get("isError").and_then(|is| is.bool()) == Some(true);
         let head = if failed { MessageHead::ToolError } else { MessageHead::Result };
-        whole(self.out, head, |out| {
+        self.write_answer(head, &mut |out, about, slot, extra| {
             let mut result = begin_message(out, slot.id.as_bytes());
             match own.get("resultType").filter(|_| modern) {
                 Some(kind) => result.raw("resultType", kind),
@@ -642,8 +642,9 @@ impl<'a> RequestContext<'a> {
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
             end_result(result, about, slot, meta.map(Extra::new).or(extra))
-        })?;
-        self.settle(Settled::Answered)
+        })
+type WriteAnswer<'w> = dyn FnMut(&mut Writer<'_>, &ServerInfo<'_>, &RequestSlot, Option<Extra<'_>>) + 'w;
+
     }
 }
 

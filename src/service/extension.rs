@@ -514,17 +514,14 @@ impl<'a> RequestContext<'a> {
     /// The handler has answered already, or the result does not fit.
     #[doc(alias = "resultType")]
     pub fn result_as(&mut self, kind: &str, members: &mut dyn FnMut(&mut Object<'_, '_>)) -> HandlerResult {
-        self.unsettled()?;
-        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        whole(self.out, MessageHead::Result, |out| {
+        self.write_answer(MessageHead::Result, &mut |out, about, slot, extra| {
             let mut result = begin_message(out, slot.id.as_bytes());
             if slot.revision.is_modern() {
                 result.text("resultType", kind);
             }
             members(&mut result);
             end_result(result, about, slot, extra)
-        })?;
-        self.settle(Settled::Answered)
+        })
     }
 
     /// Sends a notification that belongs to this request, for methods whose answer is
@@ -561,15 +558,12 @@ impl<'a> RequestContext<'a> {
     /// # Errors
     /// The handler has answered already, or the error does not fit.
     pub fn fail_raw(&mut self, error: Raw<'_>) -> HandlerResult {
-        self.unsettled()?;
-        let slot = &*self.slot;
         let kind = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
-        whole(self.out, MessageHead::Error(kind.unwrap_or(code::INTERNAL)), |out| {
+        self.write_answer(MessageHead::Error(kind.unwrap_or(code::INTERNAL)), &mut |out, _, slot, _| {
             begin(out, slot.id.as_bytes(), ",\"error\":");
             out.raw(error);
             out.put(b"}")
-        })?;
-        self.settle(Settled::Answered)
+        })
     }
 }
 
