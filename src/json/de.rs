@@ -152,8 +152,19 @@ impl<'a> Raw<'a> {
     ///
     /// # Errors
     /// A [`DeserializeError`].
-    pub fn to<T: Deserialize<'a>>(self, scratch: &'a mut [u8]) -> core::result::Result<T, DeserializeError> {
-        T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch })
+    pub fn to<T: Deserialize<'a>>(self, mut scratch: &'a mut [u8]) -> core::result::Result<T, DeserializeError> {
+        self.to_within(&mut scratch)
+    }
+
+    /// Does the same, and leaves the rest of the scratch space.
+    pub(crate) fn to_within<T: Deserialize<'a>>(
+        self,
+        scratch: &mut &'a mut [u8],
+    ) -> core::result::Result<T, DeserializeError> {
+        let mut reader = Reader { scan: Scanner::checked(self.as_bytes()), scratch: core::mem::take(scratch) };
+        let read = T::deserialize(&mut reader);
+        *scratch = reader.scratch;
+        read
     }
 
     /// Reads the value into a type that owns its texts, such as one of `String`s. Otherwise as [`to`](Raw::to).
@@ -166,14 +177,13 @@ impl<'a> Raw<'a> {
         T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch: &mut scratch })
     }
 
-    /// Reads one member of the object into a type; a missing one reads as `null`. Returns the rest of the
-    /// scratch space for the next member.
+    /// Reads one member of the object into a type; a missing one reads as `null`. Leaves the rest of the scratch space.
     pub(crate) fn member_to<T: Deserialize<'a>>(
         self,
         name: &'static str,
-        scratch: &'a mut [u8],
-    ) -> core::result::Result<(T, &'a mut [u8]), DeserializeError> {
-        let mut reader = Reader { scan: Scanner::checked(self.as_bytes()), scratch };
+        scratch: &mut &'a mut [u8],
+    ) -> core::result::Result<T, DeserializeError> {
+        let mut reader = Reader { scan: Scanner::checked(self.as_bytes()), scratch: core::mem::take(scratch) };
         let (mut first, mut found) = (true, None);
         reader.expect(b'{')?;
         reader.scan.open()?;
@@ -184,14 +194,11 @@ impl<'a> Raw<'a> {
                 reader.scan.value()?;
             }
         }
-        let missing = |_| DeserializeError::Missing(name);
-        let value = match found {
-            Some(value) => value,
-            None => {
-                T::deserialize(&mut Reader { scan: Scanner::checked(b"null"), scratch: &mut [] }).map_err(missing)?
-            }
-        };
-        Ok((value, reader.scratch))
+        *scratch = reader.scratch;
+        match found {
+            Some(value) => Ok(value),
+            None => Raw::trusted(b"null").to(&mut []).map_err(|_| DeserializeError::Missing(name)),
+        }
     }
 }
 
@@ -692,8 +699,8 @@ mod tests {
         for (value, expected) in
             [("[1]", Err(DeserializeError::Type)), ("1", Err(DeserializeError::Type)), (r#"{"a":1}"#, Ok(1))]
         {
-            let read = Raw::constant(value).member_to::<u8>("a", &mut []);
-            assert_eq!(read.map(|(value, _)| value), expected, "{value}");
+            let read = Raw::constant(value).member_to::<u8>("a", &mut &mut [][..]);
+            assert_eq!(read, expected, "{value}");
         }
     }
 }

@@ -175,8 +175,8 @@ impl<'a> RequestContext<'a> {
     /// Asks in 2026-07-28: the questions are the result, and the client calls again with the answers.
     fn ask_by_result(&mut self, questions: &[InputRequest<'_>], state: &[u8]) -> HandlerResult {
         let sealed = self.seal_state(questions, state)?;
-        let sealing = &*self.sealing;
-        let sealed = sealed.map(|len| sealing.get(..len).unwrap_or(&[]));
+        let scratch = &*self.scratch;
+        let sealed = sealed.map(|len| scratch.get(..len).unwrap_or(&[]));
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, MessageHead::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes());
@@ -191,14 +191,14 @@ impl<'a> RequestContext<'a> {
         self.settle(Settled::Answered)
     }
 
-    /// Writes the sealed state into its place. Returns its length; `None` if there is no state.
+    /// Writes the sealed state into the scratch. Returns its length; `None` if there is no state.
     fn seal_state(&mut self, questions: &[InputRequest<'_>], state: &[u8]) -> Result<Option<usize>, HandlerError> {
         if state.is_empty() && !questions.is_empty() {
             return Ok(None);
         }
         let bound = bound(self.slot.method, self.input.members, self.principal, self.now);
         let sealed = match self.seal {
-            Some(seal) => seal.seal(&bound, state, self.sealing),
+            Some(seal) => seal.seal(&bound, state, self.scratch),
             None => Ok(0),
         };
         sealed.map(Some).map_err(|_| wrong_ask("The state is too large to be sealed"))

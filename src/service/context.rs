@@ -170,10 +170,8 @@ pub struct RequestContext<'a> {
     pub(crate) server: ServerId,
     pub(crate) input: &'a HandlerInput<'a>,
     pub(crate) state: &'a [u8],
-    /// For the decoded text of the arguments.
+    /// For the decoded text of the arguments, of which each takes its part, then for the sealed state of a question.
     pub(crate) scratch: &'a mut [u8],
-    /// For the sealed state of a question; separate, because reading the arguments uses up the scratch.
-    pub(crate) sealing: &'a mut [u8],
     pub(crate) ask: AskVia<'a>,
     pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) principal: Option<&'a str>,
@@ -223,7 +221,6 @@ impl<'a> RequestContext<'a> {
             input: &HandlerInput::NONE,
             state: &[],
             scratch: &mut [],
-            sealing: &mut [],
             ask: AskVia::Closed,
             seal: None,
             principal: None,
@@ -581,15 +578,15 @@ impl<'a> RequestContext<'a> {
         match self.settled {
             None => Ok(()),
             Some(_) => Err(HandlerError(HandlerFailure::Fail(ANSWERED))),
+        }
+    }
+
     /// Writes the reply: `write` gets the slot of the request, and what ends a result.
     pub(crate) fn write_answer(&mut self, head: MessageHead<'_>, write: &mut WriteAnswer<'_>) -> HandlerResult {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, head, |out| write(out, about, slot, extra))?;
         self.settle(Settled::Answered)
-    }
-
-        }
     }
 
     /// Writes a result; `members` writes its own members.
@@ -643,10 +640,10 @@ impl<'a> RequestContext<'a> {
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
             end_result(result, about, slot, meta.map(Extra::new).or(extra))
         })
-type WriteAnswer<'w> = dyn FnMut(&mut Writer<'_>, &ServerInfo<'_>, &RequestSlot, Option<Extra<'_>>) + 'w;
-
     }
 }
+
+type WriteAnswer<'w> = dyn FnMut(&mut Writer<'_>, &ServerInfo<'_>, &RequestSlot, Option<Extra<'_>>) + 'w;
 
 impl fmt::Debug for RequestContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -769,9 +766,9 @@ pub(crate) fn end_result(
 
 /// Writes the reply for the error of a handler: a result with `isError` if the model can learn from it, else an error.
 pub(crate) fn refuse(
-    extra: Option<Extra<'_>>,
     about: &ServerInfo<'_>,
     slot: &RequestSlot,
+    extra: Option<Extra<'_>>,
     why: HandlerFailure,
     out: &mut dyn Out,
 ) -> Result<(), FullError> {

@@ -7,7 +7,7 @@ use super::context::{
 use super::definition::ResourceInfo;
 use super::requests::Call;
 use super::router::Dispatched;
-use super::scratch::{Layout, SEALED};
+use super::scratch::SEALED;
 use super::{Caller, MessageSource, Service};
 use crate::json::Raw;
 use crate::memory::records::RecordIter;
@@ -76,7 +76,7 @@ impl<S> Service<'_, S> {
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
         let (has_slot, next_id) = (server.can_ask_again(), server.next_id);
-        let Some((mut handling, asks)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
+        let Some((handling, asks)) = self.context(server, token, 0, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
         let (live, mut draft) = asks.split(spare);
@@ -102,14 +102,14 @@ impl<S> Service<'_, S> {
             return Err(FullError::Now);
         }
         handling.slot.resume();
-        handling.lay_out(&members, kept(&live, owner, STATE).unwrap_or(b""));
+        let kept_state = kept(&live, owner, STATE).unwrap_or(b"");
         let ask = match handling.slot.revision.is_modern() {
             true => AskVia::Travels { responses: members.input_responses, keep: &mut draft, again: true },
             false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let result_meta = self.layers_meta();
-        let call =
-            Call { handling: RequestContext { input: &input, ask, principal, reserve, result_meta, ..handling } };
+        let handling = RequestContext { input: &input, state: kept_state, ask, principal, ..handling };
+        let call = Call { handling: RequestContext { reserve, result_meta, ..handling } };
         let mut ran = run_handler!(self, out, call, (route.call)(self, state, &target, call));
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;

@@ -8,7 +8,6 @@ use super::contain::run_handler;
 use super::context::{HandlerFailure, HandlerResult, RequestContext};
 use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
 use super::router::Dispatched;
-use super::scratch::Layout;
 use crate::json::Text;
 use crate::protocol::Method;
 use crate::server::{RequestToken, RespondError, Server};
@@ -195,7 +194,7 @@ impl<S> Service<'_, S> {
         #[cfg(feature = "windows")]
         let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
         let empty = out.mark().at() == 0;
-        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
+        let Some((handling, _)) = self.context(server, token, 0, &mut *out) else {
             return Err(RespondError::Stale);
         };
         #[cfg(feature = "windows")]

@@ -7,7 +7,6 @@ use core::ops::{Deref, DerefMut};
 
 use super::context::{Extra, HandlerError, HandlerFailure, HandlerInput, HandlerRun, Receipt, RequestContext, Settled};
 use super::router::{Dispatched, Hooks, NotificationContext};
-use super::scratch::Layout;
 use super::{Caller, MessageSource, ResultMeta, SentMessage, Service, ToolAnnotations};
 use crate::around::{AroundOut, Passage, Passing};
 use crate::json::{Raw, Text};
@@ -364,7 +363,7 @@ impl<S> Service<'_, S> {
             let input = HandlerInput { params, members: &members, name: Some(method) };
             #[cfg(feature = "alloc")]
             let mark = out.mark();
-            let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &mut *out) else {
+            let Some((handling, _)) = self.context(server, token, 0, &mut *out) else {
                 return Ok(None);
             };
             let handling = RequestContext { input: &input, principal: called.principal, reserve: MIN_ROOM, ..handling };

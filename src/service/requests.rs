@@ -208,15 +208,14 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Reads the arguments into a type. Text is borrowed from the message, or from the scratch of the server if it has
-    /// escapes. Call it once: it uses up the scratch.
+    /// escapes: each time it is called, it uses up a part of it.
     ///
     /// # Errors
     /// The arguments are not of this type, or the scratch is too small. Returned with `?`, the error is a result with
     /// `isError` for a tool, and error -32602 for other requests.
     #[cfg(feature = "serde")]
     pub fn args<T: serde::Deserialize<'a>>(&mut self) -> Result<T, HandlerError> {
-        let scratch = core::mem::take(&mut self.scratch);
-        self.arguments().to(scratch).map_err(HandlerError::from)
+        self.arguments().to_within(&mut self.scratch).map_err(HandlerError::from)
     }
 
     /// Reads one argument. `T` is an `Option` for one that may be absent.
@@ -225,10 +224,7 @@ impl<'a> RequestContext<'a> {
     /// As [`args`](RequestContext::args).
     #[cfg(feature = "serde")]
     pub fn arg<T: serde::Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, HandlerError> {
-        let scratch = core::mem::take(&mut self.scratch);
-        let (value, rest) = self.arguments().member_to(name, scratch)?;
-        self.scratch = rest;
-        Ok(value)
+        self.arguments().member_to(name, &mut self.scratch).map_err(HandlerError::from)
     }
 
     fn name(&self) -> Text<'a> {

@@ -16,7 +16,7 @@ use super::context::{AskVia, Extra, HandlerInput, are_responses};
 use super::find::Target;
 use super::linked::Route;
 use super::requests::Call;
-use super::scratch::Layout;
+use super::scratch;
 use super::{Caller, MessageSource, Service};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
@@ -228,8 +228,8 @@ impl<S> Service<'_, S> {
             Ok(found) => found,
             Err(failure) => return fail(server, token, &failure, out),
         };
-        let layout = match Layout::prepare(server, token, &input, origin.principal, modern) {
-            Ok(layout) => layout,
+        let opened = match scratch::prepare(server, token, &input, origin.principal, modern) {
+            Ok(opened) => opened,
             Err(failure) => return fail(server, token, &failure, out),
         };
         // 5. Reserve room for the reply: no handler runs twice because its reply did not fit.
@@ -240,7 +240,7 @@ impl<S> Service<'_, S> {
         }
         // 6. Invoke the handler. 7. It writes its reply straight into the sink.
         let (has_slot, next_id) = (!modern && server.can_ask(input.params), server.next_id);
-        let Some((handling, asks)) = self.context(server, token, layout, &mut *out) else {
+        let Some((handling, asks)) = self.context(server, token, opened, &mut *out) else {
             return Ok(Dispatched::Handled);
         };
         // Filled where it stays: to make it last copies it, 27 instructions of a `tools/call`.

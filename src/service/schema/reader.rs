@@ -473,7 +473,7 @@ fn unknown(out: &mut Writer<'_>, what: &str, found: Text<'_>, expected: &str) {
 impl<'a> RequestContext<'a> {
     /// Reads the arguments into a type that derives [`Arguments`]: without serde or a heap, within all limits of its
     /// schema. Text is borrowed from the message, or from the scratch of the server if it has escapes and the type is
-    /// `&str`. Call it once: it uses up the scratch.
+    /// `&str`: each time it is called, it uses up a part of it.
     ///
     /// # Errors
     /// The arguments are not of this type, or the scratch is too small. Return it with `?`: a tool has answered already,
@@ -487,7 +487,9 @@ impl<'a> RequestContext<'a> {
     #[inline]
     pub(super) fn read_value<T: Argument<'a>>(&mut self, value: Raw<'a>, wrong: &str) -> Result<T, HandlerError> {
         let mut reader = ArgumentReader::new(core::mem::take(&mut self.scratch));
-        match T::read(value, &T::ARGUMENT, &mut reader) {
+        let read = T::read(value, &T::ARGUMENT, &mut reader);
+        self.scratch = core::mem::take(&mut reader.scratch);
+        match read {
             Some(read) => Ok(read),
             None => Err(self.wrong(&reader, wrong)),
         }
