@@ -11,9 +11,8 @@
 use super::around::watched;
 use super::notify::{PullStatus, ServerChange};
 use super::request::{IncomingRequest, object};
-#[cfg(not(feature = "extensions"))]
-use super::topics::Topics as _;
-use super::topics::{TOPICS, TopicsRef};
+#[allow(unused_imports, reason = "the methods of a trait object need no import")]
+use super::topics::{TOPICS, Topics as _, TopicsRef};
 use super::{RpcError, Scope, Server, ServerInfo, ServerOptions, words};
 use crate::json::object::{Object, array};
 use crate::json::{DecodeError, JsonKind, Raw, Text};

@@ -10,12 +10,10 @@ use super::requests::{Call, Complete, GetPrompt, HandlerResult};
 use super::{Caller, ListEntry, MessageSource, Prompt, Resource, ResourceTemplate, Service, Tool, template};
 use crate::json::Text;
 use crate::protocol::ServerCapability;
-#[cfg(feature = "windows")]
-use crate::server::StreamedReply;
 use crate::server::{ListPage, RequestSlot, RpcError, words};
-#[cfg(feature = "windows")]
-use crate::sink::Out;
 use crate::sink::Writer;
+#[cfg(feature = "windows")]
+use crate::{server::StreamedReply, sink::Out};
 
 /// A list whose entries are not in a constant table: made at run time, in a database, or at another server. `E` is the kind of the
 /// entries: [`Tool`], [`Resource`], [`ResourceTemplate`] or [`Prompt`]. For [`Service::dynamic_tools`],

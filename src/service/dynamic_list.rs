@@ -15,11 +15,12 @@ use crate::json::object::Object;
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::server::{ListPage, RequestSlot};
-#[cfg(feature = "windows")]
-use crate::server::{Skip, StreamBody, StreamedReply};
 use crate::sink::Writer;
 #[cfg(feature = "windows")]
-use crate::sink::{FullError, Out, part};
+use crate::{
+    server::{Skip, StreamBody, StreamedReply},
+    sink::{FullError, Out, part},
+};
 
 impl<S> DynamicLists<S> {
     pub(crate) const LINKED: &'static Self = &DynamicLists {
