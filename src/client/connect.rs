@@ -13,7 +13,7 @@ use crate::json::{Raw, Text};
 use crate::machine;
 use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
-use crate::rpc::{is_complete, write_notification};
+use crate::rpc::{Envelope, is_complete, write_notification};
 use crate::sink::{FullError, MessageHead, Out, RequestInfo};
 use crate::time::Millis;
 
@@ -293,14 +293,9 @@ impl Client<'_> {
     }
 
     /// Takes the answer to the probe or to `initialize`.
-    pub(crate) fn opening_answered<'a>(
-        &mut self,
-        wire: u64,
-        response: Option<Result<Raw<'a>, Raw<'a>>>,
-        out: &mut dyn Out,
-    ) -> Turn<'a> {
+    pub(crate) fn opening_answered<'a>(&mut self, wire: u64, envelope: &Envelope<'a>, out: &mut dyn Out) -> Turn<'a> {
         if let Some(around) = self.info.around {
-            around.leave_opening(PendingId(wire as u32), response, self.now);
+            around.leave_opening(PendingId(wire as u32), envelope, self.now);
         }
         if wire == u64::from(self.opening.late_initialize) {
             self.opening.late_initialize = 0;
@@ -312,7 +307,7 @@ impl Client<'_> {
         }
         let probes = late || self.opening.phase == Phase::Discovering;
         // A result of another type does not answer the probe.
-        let response = response.filter(|response| !probes || response.is_err() || response.is_ok_and(is_complete));
+        let response = envelope.response().filter(|it| !probes || it.is_err() || it.is_ok_and(is_complete));
         Ok(match (self.opening.phase, response) {
             (Phase::Discovering, Some(Ok(result))) => self.discovered("DiscoverResult", result),
             // `initialize` is on the wire, or waits for room in the sink.

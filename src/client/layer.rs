@@ -13,6 +13,7 @@ use crate::error::{RpcError, words};
 use crate::json::{Raw, Text, write::is_plain};
 use crate::protocol::Method;
 use crate::revision::Revision;
+use crate::rpc::Envelope;
 use crate::sink::{FullError, MessageHead, Out, Sink, Writer};
 use crate::time::Millis;
 use crate::trace_context::TraceContext;
@@ -178,7 +179,7 @@ pub(crate) trait Around: Sync {
     fn leave<'a>(&self, token: PendingId, outcome: &mut Result<Raw<'a>, RequestError<'a>>, now: Millis);
 
     /// Does so with the answer to the probe or to `initialize`. What they make of it changes nothing: the client has read it.
-    fn leave_opening(&self, token: PendingId, response: Option<Result<Raw<'_>, Raw<'_>>>, now: Millis);
+    fn leave_opening(&self, token: PendingId, envelope: &Envelope<'_>, now: Millis);
 
     fn dropped(&self, token: PendingId, cancelled: bool, now: Millis);
 
@@ -247,8 +248,8 @@ impl<const N: usize> Around for [&dyn Layer; N] {
         }
     }
 
-    fn leave_opening(&self, token: PendingId, response: Option<Result<Raw<'_>, Raw<'_>>>, now: Millis) {
-        let response = response.ok_or(RequestError::Lost(TransportError::Invalid));
+    fn leave_opening(&self, token: PendingId, envelope: &Envelope<'_>, now: Millis) {
+        let response = envelope.response().ok_or(RequestError::Lost(TransportError::Invalid));
         let mut outcome = response.and_then(|it| it.map_err(|error| RequestError::Error(ErrorObject::read(error))));
         self.leave(token, &mut outcome, now);
     }

@@ -121,7 +121,7 @@ impl Client<'_> {
         });
         let Some(id) = meant else { return Ok(Some(unknown(envelope, error))) };
         if self.opening.is_on_wire(id) {
-            return self.opening_answered(id, response, out);
+            return self.opening_answered(id, envelope, out);
         }
         let Some(pending) = self.on_wire(id) else { return Ok(Some(unknown(envelope, error))) };
         let token = pending.token;
