@@ -388,6 +388,7 @@ fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut
     let revision = *u.choose(&Revision::ALL)?;
     let why = *u.choose(&[
         TransportError::Broken,
+        TransportError::Unsent,
         TransportError::Unreachable,
         TransportError::Status(404),
         TransportError::TooLarge,

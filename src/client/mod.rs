@@ -247,6 +247,8 @@ crate::error_enum! {
         TimedOut => "the request took too long",
         /// The connection ended before the answer.
         Closed => "the connection ended before the answer came",
+        /// The connection ended before anything of the request was written.
+        Unsent => "the connection ended before the request was sent",
         /// The server has ended the session; the client opens the connection again.
         SessionLost => "the server has forgotten the session",
         /// The transport could not reach the server.
@@ -283,8 +285,7 @@ impl TransportError {
     /// session before it looked at the request. Such a request can be sent again, also if it changes something.
     #[must_use]
     pub const fn is_unsent(self) -> bool {
-        use TransportError::{Excluded, NoCommonRevision, SessionLost, Unreachable};
-        matches!(self, Unreachable | SessionLost | NoCommonRevision | Excluded)
+        matches!(self, Self::Unsent | Self::Unreachable | Self::SessionLost | Self::NoCommonRevision | Self::Excluded)
     }
 }
 

@@ -104,6 +104,46 @@ def killed(era):
         print(f"killed, {era} host: the next call took {took:.2f} s")
 
 
+def not_written(era):
+    """A call that comes before the loss is noticed, and of whose line nothing could be written any more, is sent again."""
+
+    def plug_in():
+        board, line = pty.openpty()
+        tty.setraw(line)
+        server = subprocess.Popen([SYSMON], stdin=board, stdout=board, stderr=subprocess.DEVNULL)
+        os.symlink(os.ttyname(line), port)
+        os.close(board)
+        return line, server
+
+    with tempfile.TemporaryDirectory() as folder:
+        port = os.path.join(folder, "tty")
+        line, server = plug_in()
+        for target in [["--", SYSMON], [f"serial:{port}"]]:
+            host = Host(era, "--wait", "10", *target)
+            host.open()
+            assert "result" in host.call("load")
+            # It learns of the loss and of the call at once.
+            host.process.send_signal(signal.SIGSTOP)
+            if len(target) == 2:
+                os.kill(host.child(), signal.SIGKILL)
+            else:
+                server.kill()
+                server.wait()
+                os.unlink(port)
+            time.sleep(0.1)
+            call = host.send("tools/call", name="load", arguments={})
+            host.process.send_signal(signal.SIGCONT)
+            if len(target) == 1:
+                os.close(line)
+                line, server = plug_in()
+            answer = host.answer(call)
+            assert "result" in answer, (target, answer)
+            host.close()
+        server.kill()
+        server.wait()
+        os.close(line)
+
+
 def cancelled(era):
     with tempfile.TemporaryDirectory() as folder:
         os.environ["OLD_LOG"] = log = os.path.join(folder, "log")
@@ -445,6 +485,7 @@ def main():
     bytes_pass()
     for era in ERAS:
         killed(era)
+        not_written(era)
         cancelled(era)
     os.environ.pop("OLD_LOG")
     questions_of_an_old_server()

@@ -546,7 +546,7 @@ fn closes_stdin_and_lives_on() {
         client.turn(Duration::from_millis(5)).unwrap();
     }
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == TransportError::Closed && text.contains("closed its stdin"), "{text}");
+    assert!(why == TransportError::Unsent && text.contains("closed its stdin"), "{text}");
 }
 
 /// A pipe holds 64 KiB; the rest waits in the client, which does not block.
@@ -584,7 +584,8 @@ fn dies_while_much_waits_for_it() {
     let huge = huge();
     let arguments = Raw::parse(huge.as_bytes()).unwrap();
     let (why, text) = soon(|| lost(client.request(&call().arguments(&arguments))));
-    assert!(why == TransportError::Closed && text.contains("ended"), "{text}");
+    // On a busy machine it ends before anything is written.
+    assert!(matches!(why, TransportError::Closed | TransportError::Unsent) && text.contains("ended"), "{text}");
 }
 
 /// `run` handles messages that are already there without waiting.

@@ -169,7 +169,10 @@ impl Bridge {
         }
         if self.listen == Some(token) {
             self.listen = None;
-            if let Err(RequestError::Lost(why)) = outcome {
+            // The event `Closed` follows the outcomes of all requests, each with its own reason.
+            if let Err(RequestError::Lost(why)) = outcome
+                && !matches!(why, TransportError::Closed | TransportError::Unsent)
+            {
                 self.failed(&why.to_string(), now);
             }
             return;

@@ -41,6 +41,13 @@ impl Backlog {
         self.bytes.get(self.sent..).unwrap_or(&[])
     }
 
+    /// Returns the lines that wait, but for the rest of one that was begun.
+    #[cfg_attr(not(feature = "client"), allow(dead_code, reason = "for clients"))]
+    pub(crate) fn whole_lines(&self) -> impl Iterator<Item = &[u8]> {
+        let begun = self.sent.checked_sub(1).is_some_and(|last| self.bytes.get(last) != Some(&b'\n'));
+        self.pending().split(|byte| *byte == b'\n').skip(usize::from(begun))
+    }
+
     /// Returns whether all bytes were written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -55,9 +62,9 @@ impl Backlog {
             self.bytes.shrink_to(KEPT);
             self.sent = 0;
         } else if self.sent > self.bytes.len() / 2 {
-            // Moves fewer bytes than were written since the last move.
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
+            // Moves fewer bytes than were written since the last move. The last of them shows whether a line was begun.
+            self.bytes.drain(..self.sent - 1);
+            self.sent = 1;
         }
     }
 
@@ -220,7 +227,8 @@ mod tests {
         out.sent(5);
         assert_eq!((out.sent, out.bytes.len(), out.pending()), (5, 11, &b"56789\n"[..]));
         out.sent(1);
-        assert_eq!((out.sent, out.bytes.len(), out.pending()), (0, 5, &b"6789\n"[..]));
+        assert_eq!((out.sent, out.bytes.len(), out.pending()), (1, 6, &b"6789\n"[..]));
+        assert_eq!(out.whole_lines().next(), Some(&b""[..]));
         out.sent(5);
         assert_eq!((out.sent, out.bytes.len(), out.is_empty()), (0, 0, true));
     }

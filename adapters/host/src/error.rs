@@ -122,8 +122,10 @@ impl ClientError {
     pub const fn is_disconnected(&self) -> bool {
         matches!(
             self,
-            ClientError::Lost { why: TransportError::Closed | TransportError::Unreachable, .. }
-                | ClientError::NotSent(SendError::NotConnected)
+            ClientError::Lost {
+                why: TransportError::Closed | TransportError::Unsent | TransportError::Unreachable,
+                ..
+            } | ClientError::NotSent(SendError::NotConnected)
                 | ClientError::Start { .. }
         )
     }
@@ -266,7 +268,8 @@ mod tests {
     #[test]
     fn only_a_missing_connection_needs_another_one() {
         let start = ClientError::Start { program: "p".into(), error: io::Error::other("no") };
-        let lost = [TransportError::Closed, TransportError::Unreachable].map(ClientError::lost_by);
+        let lost =
+            [TransportError::Closed, TransportError::Unsent, TransportError::Unreachable].map(ClientError::lost_by);
         for error in lost.into_iter().chain([SendError::NotConnected.into(), start]) {
             assert!(error.is_disconnected(), "{error}");
         }

@@ -41,6 +41,7 @@ pub const fn may_pass(error: &ClientError) -> bool {
             why,
             TransportError::TimedOut
                 | TransportError::Closed
+                | TransportError::Unsent
                 | TransportError::Unreachable
                 | TransportError::Broken
                 | TransportError::Status(408 | 429 | 500..=599)
@@ -176,6 +177,7 @@ mod tests {
         let passing = [
             TransportError::TimedOut,
             TransportError::Closed,
+            TransportError::Unsent,
             TransportError::Unreachable,
             TransportError::Broken,
             TransportError::Status(408),

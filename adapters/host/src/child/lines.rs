@@ -3,6 +3,7 @@
 use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::memory::Store;
+use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::Millis;
 
 use super::ExitReason;
@@ -29,6 +30,8 @@ pub struct LineSession<'m, T> {
     owed: usize,
     /// The time when the writer failed.
     broke: Option<Millis>,
+    /// The ids of requests that the writer has not taken.
+    unsent: Vec<u64>,
     now: Millis,
     trace: Option<LineTrace<T>>,
     /// The reason why nothing more comes.
@@ -44,6 +47,7 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
             client: LineClient::new(input, options.engine(info, IN_FLIGHT), Backlog::new(usize::MAX)),
             owed: 0,
             broke: None,
+            unsent: Vec::new(),
             now: 0,
             trace: None,
             gone: None,
@@ -75,6 +79,11 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
         self.gone.get_or_insert(ExitReason::Closed);
     }
 
+    /// Returns the reason of the end, if it may be that of `why`.
+    pub(crate) fn reason(&self, why: TransportError) -> Option<ExitReason> {
+        self.gone.filter(|_| matches!(why, TransportError::Closed | TransportError::Unsent))
+    }
+
     fn pending_len(&mut self) -> usize {
         self.client.out.pending().len()
     }
@@ -95,7 +104,17 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Handles the bytes that were read, and what is due. If nothing more comes, ends all requests.
     pub fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
         self.now = now;
-        if self.gone.is_some() {
+        if let Some(reason) = self.gone {
+            // What is pending when the client closes is still written.
+            if reason != ExitReason::Closed {
+                self.drop_pending();
+            }
+            for id in std::mem::take(&mut self.unsent) {
+                // The opening has an end of its own.
+                if self.engine().is_connected() {
+                    self.client.client.lost(id, TransportError::Unsent);
+                }
+            }
             self.client.end_of_input();
         }
         let before = self.pending_len();
@@ -125,6 +144,13 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// last words, for a limited time.
     pub fn writer_failed(&mut self) {
         self.broke.get_or_insert(self.now);
+        self.drop_pending();
+    }
+
+    /// Drops what is pending, and notes the requests in it.
+    fn drop_pending(&mut self) {
+        let room = IN_FLIGHT.saturating_sub(self.unsent.len());
+        self.unsent.extend(self.client.out.whole_lines().filter_map(request_id).take(room));
         let pending = self.pending_len();
         self.sent(pending);
     }
@@ -147,8 +173,14 @@ impl<'m, T: FnMut(Direction, &[u8])> LineSession<'m, T> {
     /// Forgets the server that was there, for another one.
     pub(crate) fn forget_server(&mut self) {
         self.writer_failed();
-        (self.broke, self.owed, self.gone) = (None, 0, None);
+        (self.broke, self.owed, self.unsent, self.gone) = (None, 0, Vec::new(), None);
     }
+}
+
+/// Returns the id of a line, if it is a request.
+fn request_id(line: &[u8]) -> Option<u64> {
+    let message = Envelope::parse(line).ok()?;
+    message.id.filter(|_| message.method.is_some())?.u64()
 }
 
 impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T> {
@@ -166,7 +198,7 @@ impl<'m, T: FnMut(Direction, &[u8])> TransportState<'m, T> for LineSession<'m, T
     }
 
     fn explain(&self, why: TransportError) -> String {
-        let text = match self.gone.filter(|_| why == TransportError::Closed) {
+        let text = match self.reason(why) {
             Some(ExitReason::Closed) => "it was closed",
             Some(ExitReason::Input) => "it takes nothing any more",
             Some(ExitReason::Output | ExitReason::Process) => "it closed the connection",
@@ -191,6 +223,8 @@ mcp_sansio::debug_fields!(impl<T> for LineSession<'_, T> { owed, broke });
 mod tests {
     use super::*;
     use crate::Ignore;
+    use mcp_sansio::client::{ClientEvent, Request, RequestError};
+    use mcp_sansio::json::Raw;
     use mcp_sansio::revision::Revision;
     use mcp_sansio::sink::Sink;
 
@@ -240,6 +274,44 @@ mod tests {
             lines.owed = owed;
             assert_eq!(lines.is_owing(), is_owing);
         }
+    }
+
+    /// Of two requests the writer has taken all or a part. The rest of the second looks like a request; the others were not sent.
+    #[test]
+    fn requests_that_were_not_written() {
+        let mut lines = session();
+        lines.handle().client.connect_as(Revision::V2025_11_25);
+        lines.run(0, &mut Ignore);
+        let hello = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+"#;
+        lines.space()[..hello.len()].copy_from_slice(hello);
+        lines.filled(hello.len());
+        lines.run(0, &mut Ignore);
+        assert!(lines.engine().is_connected());
+        let inner = r#"{"jsonrpc":"2.0","id":4,"method":"m"}"#;
+        let send = |lines: &mut LineSession<'static, Tracer>| {
+            lines
+                .handle()
+                .send(&Request::raw("x/y", Some(Raw::constant(r#"{"a":{"jsonrpc":"2.0","id":4,"method":"m"}}"#))))
+        };
+        let tokens = [(); 3].map(|()| send(&mut lines).unwrap());
+        let pending = std::str::from_utf8(lines.pending().unwrap()).unwrap();
+        let second = pending.match_indices(inner).nth(1).unwrap().0;
+        assert!(pending.contains(r#""id":4,"method":"x/y""#), "{pending}");
+        lines.sent(second);
+        lines.writer_failed();
+        // The end comes before another write.
+        let tokens = [&tokens[..], &[send(&mut lines).unwrap()]].concat();
+        lines.found(Some(0), 0);
+        let mut ended = Vec::new();
+        lines.run(0, &mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Done { token, outcome: Err(RequestError::Lost(why)), .. } = event {
+                ended.push((token, why));
+            }
+        });
+        let whys = [TransportError::Closed, TransportError::Closed, TransportError::Unsent, TransportError::Unsent];
+        assert_eq!(ended, tokens.into_iter().zip(whys).collect::<Vec<_>>());
+        assert_eq!(lines.explain(TransportError::Unsent), "it closed the connection");
     }
 
     /// The first failure of the writer counts. Another writer begins with nothing of the first.

@@ -128,7 +128,7 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> TransportState<'m, T> for 
     }
 
     fn explain(&self, why: TransportError) -> String {
-        let gone = self.lines.gone.filter(|_| why == TransportError::Closed);
+        let gone = self.lines.reason(why);
         self.log.explain(why, gone.map(|gone| gone.explain(&self.program, self.status)).unwrap_or_default())
     }
 

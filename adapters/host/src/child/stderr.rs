@@ -129,7 +129,9 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
     /// Adds the last lines to `known`, if they may explain the loss.
     pub(crate) fn explain(&self, why: TransportError, known: String) -> String {
         let words = self.last_words();
-        if words.is_empty() || !matches!(why, TransportError::Closed | TransportError::TimedOut) {
+        if words.is_empty()
+            || !matches!(why, TransportError::Closed | TransportError::Unsent | TransportError::TimedOut)
+        {
             return known;
         }
         let comma = if known.is_empty() { "" } else { ", " };

@@ -78,8 +78,8 @@ fn notifications_of_any_method() {
 
 #[test]
 fn which_losses_were_not_executed() {
-    use TransportError::{Broken, Closed, Excluded, SessionLost, TimedOut, Unreachable};
-    assert!([Unreachable, SessionLost, Excluded].into_iter().all(TransportError::is_unsent));
+    use TransportError::{Broken, Closed, Excluded, SessionLost, TimedOut, Unreachable, Unsent};
+    assert!([Unsent, Unreachable, SessionLost, Excluded].into_iter().all(TransportError::is_unsent));
     assert!(![Closed, Broken, TimedOut].into_iter().any(TransportError::is_unsent));
 }
 
