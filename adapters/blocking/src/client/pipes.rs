@@ -221,104 +221,97 @@ mod poll {
     }
 }
 
-/// A thread for each pipe, for systems that cannot wait for pipes.
+/// A thread for each pipe, for systems that cannot wait for pipes. They wake the thread that has made them.
 #[cfg(any(not(unix), test))]
 #[cfg_attr(unix, allow(dead_code, reason = "only tried out here"))]
 mod threads {
     use super::{CHUNK, Duration, Got, Log, Process, Wants};
-    use std::collections::VecDeque;
     use std::io::{self, ErrorKind, Read, Write};
     use std::process::Child;
-    use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
-    use std::thread;
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+    use std::thread::{self, Thread};
 
     /// The limit of chunks that wait to be read: a server that writes without end must wait.
     const AHEAD: usize = 16;
 
-    enum Message {
-        Output(Option<Vec<u8>>),
-        Errors(Option<Vec<u8>>),
-        Written,
-    }
+    /// The time for a thread to pass on what a process has written before its end.
+    const LAST: Duration = Duration::from_millis(50);
 
     #[derive(Debug)]
     pub(in super::super) struct Pipes {
         input: Option<SyncSender<Vec<u8>>>,
-        messages: Inbox,
+        output: Chunks,
+        errors: Chunks,
     }
 
+    /// The chunks of a pipe, which another thread reads.
     #[derive(Debug)]
-    struct Inbox {
-        from: Receiver<Message>,
-        output: VecDeque<Vec<u8>>,
-        /// The number of bytes that were taken from the first chunk.
+    struct Chunks {
+        from: Receiver<Vec<u8>>,
+        /// The first chunk, and the number of bytes that were taken from it.
+        first: Vec<u8>,
         taken: usize,
-        output_ended: bool,
-        errors: VecDeque<Vec<u8>>,
-        errors_ended: bool,
-        /// Allows the reading threads one more chunk each.
-        leave: [SyncSender<()>; 2],
+        /// The time to wait for the next chunk.
+        patience: Duration,
     }
 
-    fn reading(
-        from: Option<impl Read + Send + 'static>,
-        to: Sender<Message>,
-        leave: Receiver<()>,
-        wrap: fn(Option<Vec<u8>>) -> Message,
-    ) -> io::Result<()> {
-        thread::Builder::new().spawn(move || {
-            if let Some(mut from) = from {
-                let mut chunk = vec![0; CHUNK];
-                loop {
-                    match from.read(&mut chunk) {
-                        Ok(0) => break,
-                        Ok(n) => {
-                            if leave.recv().is_err() || to.send(wrap(Some(chunk[..n].to_vec()))).is_err() {
-                                return;
-                            }
-                        }
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                        Err(_) => break,
-                    }
+    impl Chunks {
+        fn of(pipe: Option<impl Read + Send + 'static>) -> io::Result<Self> {
+            let ((to, from), waiting) = (sync_channel(AHEAD), thread::current());
+            thread::Builder::new().spawn(move || {
+                if let Some(pipe) = pipe {
+                    forward(pipe, &to, &waiting);
+                }
+                drop(to);
+                waiting.unpark();
+            })?;
+            Ok(Chunks { from, first: Vec::new(), taken: 0, patience: Duration::ZERO })
+        }
+
+        /// Returns the bytes that can be taken, some if there are any; `None` at the end of the pipe.
+        fn rest(&mut self) -> Option<&[u8]> {
+            if self.taken == self.first.len() {
+                match self.from.recv_timeout(self.patience) {
+                    Ok(chunk) => (self.first, self.taken) = (chunk, 0),
+                    Err(RecvTimeoutError::Timeout) => self.patience = Duration::ZERO,
+                    Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            let _ = to.send(wrap(None));
-        })?;
-        Ok(())
+            self.first.get(self.taken..)
+        }
+
+        fn has_bytes(&mut self) -> bool {
+            self.rest().is_some_and(|rest| !rest.is_empty())
+        }
+    }
+
+    /// Passes on the bytes of a pipe, to its end or as long as they are taken.
+    fn forward(mut pipe: impl Read, to: &SyncSender<Vec<u8>>, waiting: &Thread) {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match pipe.read(&mut chunk) {
+                Ok(n) if n > 0 && to.send(chunk[..n].to_vec()).is_ok() => waiting.unpark(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
     }
 
     impl Pipes {
         pub(in super::super) fn new(child: &mut Child) -> io::Result<Self> {
-            let (to, from) = channel();
-            let (output_leave, output_may) = sync_channel(AHEAD);
-            let (errors_leave, errors_may) = sync_channel(AHEAD);
-            for _ in 0..AHEAD {
-                let _ = output_leave.try_send(());
-                let _ = errors_leave.try_send(());
-            }
-            reading(child.stdout.take(), to.clone(), output_may, Message::Output)?;
-            reading(child.stderr.take(), to.clone(), errors_may, Message::Errors)?;
             let (input, chunks) = sync_channel::<Vec<u8>>(1);
-            let mut pipe = child.stdin.take();
+            let (mut pipe, waiting) = (child.stdin.take(), thread::current());
             thread::Builder::new().spawn(move || {
                 for chunk in chunks {
                     let Some(pipe) = &mut pipe else { return };
                     if pipe.write_all(&chunk).and_then(|()| pipe.flush()).is_err() {
                         return;
                     }
-                    let _ = to.send(Message::Written);
+                    waiting.unpark();
                 }
             })?;
-            let inbox = Inbox {
-                from,
-                output: VecDeque::new(),
-                taken: 0,
-                output_ended: false,
-                errors: VecDeque::new(),
-                errors_ended: false,
-                leave: [output_leave, errors_leave],
-            };
-            Ok(Pipes { input: Some(input), messages: inbox })
+            let (output, errors) = (Chunks::of(child.stdout.take())?, Chunks::of(child.stderr.take())?);
+            Ok(Pipes { input: Some(input), output, errors })
         }
 
         pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -336,21 +329,11 @@ mod threads {
         }
 
         pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
-            let inbox = &mut self.messages;
-            inbox.sort();
-            let Some(first) = inbox.output.front() else {
-                return if inbox.output_ended { Got::End } else { Got::Nothing };
-            };
-            let rest = &first[inbox.taken..];
+            let Some(rest) = self.output.rest() else { return Got::End };
             let n = rest.len().min(space.len());
             space[..n].copy_from_slice(&rest[..n]);
-            inbox.taken += n;
-            if inbox.taken == first.len() {
-                inbox.output.pop_front();
-                inbox.taken = 0;
-                let _ = inbox.leave[0].try_send(());
-            }
-            Got::Bytes(n)
+            self.output.taken += n;
+            if n > 0 { Got::Bytes(n) } else { Got::Nothing }
         }
 
         /// Returns whether the output may have more than what was read last.
@@ -359,60 +342,38 @@ mod threads {
         }
 
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
-            let inbox = &mut self.messages;
-            inbox.sort();
-            let any = !inbox.errors.is_empty();
-            while let Some(chunk) = inbox.errors.pop_front() {
-                log.take(&chunk);
-                let _ = inbox.leave[1].try_send(());
-            }
-            if std::mem::take(&mut inbox.errors_ended) {
+            let Some(rest) = self.errors.rest() else {
                 log.end();
-            }
-            any
+                return false;
+            };
+            log.take(rest);
+            let n = rest.len();
+            self.errors.taken += n;
+            n > 0
         }
 
-        #[allow(clippy::unused_self, clippy::missing_const_for_fn, reason = "there is nothing to it here")]
-        pub(in super::super) fn look_again(&mut self) {}
+        pub(in super::super) const fn look_again(&mut self) {
+            (self.output.patience, self.errors.patience) = (LAST, LAST);
+        }
 
         #[allow(clippy::unused_self, clippy::missing_const_for_fn, reason = "it has to be asked")]
         pub(in super::super) fn may_have_ended(&self) -> bool {
             true
         }
 
+        #[allow(clippy::unnecessary_wraps, reason = "a wait for pipes may fail elsewhere")]
         pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
-            let inbox = &mut self.messages;
-            if (wants.read && !inbox.output.is_empty()) || !inbox.errors.is_empty() {
-                return Ok(());
-            }
-            if let Ok(message) = inbox.from.recv_timeout(at_most.min(process.look_after())) {
-                inbox.put(message);
+            if !(wants.read && self.output.has_bytes() || self.errors.has_bytes()) {
+                thread::park_timeout(at_most.min(process.look_after()));
             }
             Ok(())
-        }
-    }
-
-    impl Inbox {
-        fn sort(&mut self) {
-            while let Ok(message) = self.from.try_recv() {
-                self.put(message);
-            }
-        }
-
-        fn put(&mut self, message: Message) {
-            match message {
-                Message::Output(Some(chunk)) => self.output.push_back(chunk),
-                Message::Output(None) => self.output_ended = true,
-                Message::Errors(Some(chunk)) => self.errors.push_back(chunk),
-                Message::Errors(None) => self.errors_ended = true,
-                Message::Written => {}
-            }
         }
     }
 
     #[cfg(test)]
     mod tests {
         use super::*;
+        use std::collections::VecDeque;
 
         /// A pipe whose reads return these one after the other.
         struct Scripted(VecDeque<io::Result<&'static [u8]>>);
@@ -430,19 +391,8 @@ mod threads {
             for fails in [false, true] {
                 let ends = if fails { Err(ErrorKind::ConnectionReset.into()) } else { Ok(&b""[..]) };
                 let script = pieces().into_iter().chain([Ok(&b"two"[..]), ends, Ok(&b"three"[..])]).collect();
-                let ((to, from), (leave, may)) = (channel(), sync_channel(AHEAD));
-                for _ in 0..AHEAD {
-                    leave.send(()).unwrap();
-                }
-                reading(Some(Scripted(script)), to, may, Message::Errors).unwrap();
-                let chunks: Vec<_> = from
-                    .iter()
-                    .map(|message| match message {
-                        Message::Errors(chunk) => chunk,
-                        _ => panic!("another pipe"),
-                    })
-                    .collect();
-                assert_eq!(chunks, [Some(b"one".to_vec()), Some(b"two".to_vec()), None]);
+                let chunks: Vec<_> = Chunks::of(Some(Scripted(script))).unwrap().from.iter().collect();
+                assert_eq!(chunks, [b"one", b"two"]);
             }
         }
     }
@@ -529,9 +479,8 @@ mod tests {
                     assert_eq!(&space[..n], text);
                     assert!(matches!(pipes.read(&mut space), Got::Nothing));
                     let begun = Instant::now();
-                    pipes.wait(wants, &process, short).unwrap();
-                    // What is waited for may be that the last bytes were written.
-                    pipes.wait(wants, &process, short).unwrap();
+                    // The first ones may end because the last bytes were written, and others read.
+                    (0..3).for_each(|_| pipes.wait(wants, &process, short).unwrap());
                     assert!(begun.elapsed() >= short, "{:?}", begun.elapsed());
                 }
                 pipes.close_input();
@@ -594,10 +543,8 @@ mod tests {
                     assert_eq!(pipes.read(&mut [0; 4]), Got::Bytes(4));
                 }
                 pipes.write(b"\n").unwrap();
-                // The first of these may end because the line was written.
-                for _ in 0..3 {
-                    pipes.wait(Wants { read: false, write: false }, &process, long).unwrap();
-                }
+                // The first ones may end because the line was written, and the last bytes read.
+                (0..4).for_each(|_| pipes.wait(Wants { read: false, write: false }, &process, long).unwrap());
                 assert!(pipes.read_errors(&mut log) && log.last_words() == "words");
                 pipes.close_input();
                 assert!(process.wait(long).is_some() && begun.elapsed() < long / 2);
