@@ -43,7 +43,7 @@ use mcp_sansio::sink::LineSink;
 use crate::LateReceiver;
 use crate::schema::{SchemaLimits, check};
 pub use reply::Reply;
-use requests::Aside;
+use requests::CAPABILITIES;
 pub use snapshot::assert_snapshot;
 
 /// The sizes of the pieces in which the input comes.
@@ -81,44 +81,9 @@ const TURNS: usize = 100_000;
 
 type Session = LineServer<'static, LineSink<Vec<u8>>>;
 
-/// Runs until the server needs input. What it sends is added to `received`.
-///
-/// # Panics
-/// If the server does not come to rest.
-fn run<S>(session: &mut Session, service: &Service<'_, S>, state: &mut S, received: &mut Vec<u8>) {
-    for _ in 0..TURNS {
-        let next = session.run(service, state);
-        received.extend_from_slice(session.out.pending());
-        let sent = session.out.pending().len();
-        session.out.sent(sent);
-        if next == NextStep::Read {
-            return;
-        }
-    }
-    panic!("the server does not come to rest");
-}
-
-/// Sends one line in pieces. Returns the lines that come back.
-fn say<S>(
-    session: &mut Session,
-    service: &Service<'_, S>,
-    state: &mut S,
-    rhythm: &mut Rhythm,
-    line: &str,
-) -> Vec<String> {
-    let bytes = [line.as_bytes(), b"\n"].concat();
-    let (mut rest, mut received) = (&bytes[..], Vec::new());
-    while !rest.is_empty() {
-        let wanted = rhythm.piece(rest.len());
-        let space = session.space();
-        let n = space.len().min(wanted).min(rest.len());
-        let (now, later) = rest.split_at(n);
-        space[..n].copy_from_slice(now);
-        session.filled(n);
-        rest = later;
-        run(session, service, state, &mut received);
-    }
-    lines(&received)
+/// Makes the server's side of a connection.
+fn session() -> Session {
+    LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()))
 }
 
 fn lines(received: &[u8]) -> Vec<String> {
@@ -131,14 +96,14 @@ impl<'s, S> Conversation<'s, S> {
     #[must_use]
     pub fn new(service: &'s Service<'s, S>, state: S) -> Self {
         Conversation {
-            server: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
+            server: session(),
             service,
             state,
             rhythm: Rhythm::new(Delivery::Whole),
             now: 0,
             revision: None,
             requests: 0,
-            capabilities: requests::CAPABILITIES.into(),
+            capabilities: CAPABILITIES.into(),
         }
     }
 
@@ -158,8 +123,7 @@ impl<'s, S> Conversation<'s, S> {
     /// # Panics
     /// If the service does not have the revision.
     pub fn open(&mut self, revision: Revision) -> Reply {
-        let id = self.next_id();
-        let hello = Reply::of(self.say(&requests::hello(revision, &id, &self.capabilities)));
+        let hello = self.hello(revision);
         if !revision.is_modern() {
             let chosen = hello.result().get("protocolVersion").and_then(|date| date.text());
             assert!(
@@ -167,6 +131,15 @@ impl<'s, S> Conversation<'s, S> {
                 "the service does not have {}: {hello}",
                 revision.date()
             );
+        }
+        hello
+    }
+
+    /// Opens the connection, if the service has the revision.
+    fn hello(&mut self, revision: Revision) -> Reply {
+        let id = self.next_id();
+        let hello = Reply::of(self.say(&requests::hello(revision, &id, &self.capabilities)));
+        if !revision.is_modern() {
             self.say(requests::INITIALIZED);
         }
         self.revision = Some(revision);
@@ -236,12 +209,14 @@ impl<'s, S> Conversation<'s, S> {
     }
 
     fn check_output(&mut self, name: &str, result: Raw<'_>) {
-        let (mut aside, _) = Aside::open(self.service, &mut self.state, self.revision);
-        let Some(schema) = aside.output_schema(name) else { return };
+        let tools = self.aside(|aside, _| aside.list("tools/list", "tools"));
+        let is_called =
+            |tool: &Raw<'_>| tool.get("name").and_then(|own| own.text()).is_some_and(|own| own.eq_str(name));
+        let mut tools = tools.iter().filter_map(|tool| Raw::parse(tool.as_bytes()).ok());
+        let Some(schema) = tools.find(is_called).and_then(|tool| tool.get("outputSchema")) else { return };
         let Some(content) = result.get("structuredContent") else {
             panic!("the tool {name:?} has an output schema, and answers without structuredContent: {result}");
         };
-        let Ok(schema) = Raw::parse(schema.as_bytes()) else { return };
         if let Some(mismatch) = check(schema, content, &SchemaLimits::DEFAULT).mismatches.first() {
             panic!("the answer of {name:?} does not fit its output schema: {mismatch}\n{content}\nschema: {schema}");
         }
@@ -258,27 +233,64 @@ impl<'s, S> Conversation<'s, S> {
             ("resources/templates/list", "resourceTemplates", "uriTemplate"),
             ("prompts/list", "prompts", "name"),
         ];
-        let mut text = String::new();
-        let (mut aside, hello) = Aside::open(self.service, &mut self.state, self.revision);
-        for (name, value) in hello.result().members() {
-            // These belong to the library, or to the one message.
-            if !["protocolVersion", "supportedVersions", "resultType", "ttlMs", "cacheScope"]
-                .iter()
-                .any(|own| name.eq_str(own))
-            {
-                snapshot::flatten(&name.to_string(), value, &mut text);
+        self.aside(|aside, hello| {
+            let mut text = String::new();
+            for (name, value) in hello.result().members() {
+                // These belong to the library, or to the one message.
+                if !["protocolVersion", "supportedVersions", "resultType", "ttlMs", "cacheScope"]
+                    .iter()
+                    .any(|own| name.eq_str(own))
+                {
+                    snapshot::flatten(&name.to_string(), value, &mut text);
+                }
+            }
+            let mut text: String =
+                text.split_inclusive('\n').filter(|line| !line.contains("serverInfo/version: ")).collect();
+            for (method, list, key) in LISTS {
+                for entry in aside.list(method, list) {
+                    let Ok(entry) = Raw::parse(entry.as_bytes()) else { continue };
+                    let name = entry.get(key).and_then(|name| name.text()).map(|name| name.to_string());
+                    snapshot::flatten(&format!("{list}/{}", name.unwrap_or_default()), entry, &mut text);
+                }
+            }
+            text
+        })
+    }
+
+    /// Asks the service on another connection, which this one does not notice: for the questions of the test itself. It is open in the
+    /// revision of this one, or in the newest that the service has; `ask` gets the reply too.
+    fn aside<R>(&mut self, ask: impl FnOnce(&mut Self, &Reply) -> R) -> R {
+        let newest = Revision::ALL.into_iter().max_by_key(|revision| revision.date()).unwrap_or(Revision::V2025_11_25);
+        let whole = Rhythm::new(Delivery::Whole);
+        let line = (std::mem::replace(&mut self.server, session()), std::mem::replace(&mut self.rhythm, whole));
+        let own = (self.revision, self.requests, std::mem::replace(&mut self.capabilities, CAPABILITIES.into()));
+        let mut hello = self.hello(own.0.unwrap_or(newest));
+        if own.0.is_none() && hello.error().is_some() {
+            hello = self.hello(Revision::V2025_11_25);
+        }
+        let answer = ask(self, &hello);
+        (self.server, self.rhythm) = line;
+        (self.revision, self.requests, self.capabilities) = own;
+        answer
+    }
+
+    /// Returns all entries of a list. Empty if the service does not have it.
+    fn list(&mut self, method: &str, key: &str) -> Vec<String> {
+        let (mut all, mut params) = (Vec::new(), "{}".to_owned());
+        for _ in 0..TURNS {
+            let Ok(own) = Raw::parse(params.as_bytes()) else { break };
+            let reply = self.request(method, &own);
+            if reply.error().is_some() {
+                break;
+            }
+            let result = reply.result();
+            all.extend(result.get(key).into_iter().flat_map(|list| list.items()).map(|item| item.as_str().to_owned()));
+            match result.get("nextCursor") {
+                Some(next) => params = format!(r#"{{"cursor":{next}}}"#),
+                None => break,
             }
         }
-        let mut text: String =
-            text.split_inclusive('\n').filter(|line| !line.contains("serverInfo/version: ")).collect();
-        for (method, list, key) in LISTS {
-            for entry in aside.list(method, list) {
-                let Ok(entry) = Raw::parse(entry.as_bytes()) else { continue };
-                let name = entry.get(key).and_then(|name| name.text()).map(|name| name.to_string()).unwrap_or_default();
-                snapshot::flatten(&format!("{list}/{name}"), entry, &mut text);
-            }
-        }
-        text
+        all
     }
 
     fn next_id(&mut self) -> String {
@@ -288,7 +300,36 @@ impl<'s, S> Conversation<'s, S> {
 
     /// Sends one line, given without its newline. Returns the lines that come back.
     pub fn say(&mut self, line: &str) -> Vec<String> {
-        say(&mut self.server, self.service, &mut self.state, &mut self.rhythm, line)
+        let bytes = [line.as_bytes(), b"\n"].concat();
+        let (mut rest, mut received) = (&bytes[..], Vec::new());
+        while !rest.is_empty() {
+            let wanted = self.rhythm.piece(rest.len());
+            let space = self.server.space();
+            let n = space.len().min(wanted).min(rest.len());
+            let (now, later) = rest.split_at(n);
+            space[..n].copy_from_slice(now);
+            self.server.filled(n);
+            rest = later;
+            self.run(&mut received);
+        }
+        lines(&received)
+    }
+
+    /// Runs until the server needs input. What it sends is added to `received`.
+    ///
+    /// # Panics
+    /// If the server does not come to rest.
+    fn run(&mut self, received: &mut Vec<u8>) {
+        for _ in 0..TURNS {
+            let next = self.server.run(self.service, &mut self.state);
+            received.extend_from_slice(self.server.out.pending());
+            let sent = self.server.out.pending().len();
+            self.server.out.sent(sent);
+            if next == NextStep::Read {
+                return;
+            }
+        }
+        panic!("the server does not come to rest");
     }
 
     /// Lets time pass. Returns the lines that the server sends.
@@ -303,7 +344,7 @@ impl<'s, S> Conversation<'s, S> {
     /// # Panics
     /// If the service does not declare it: no client would hear of the change. The message has the line to add.
     pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
-        requests::assert_declared(self.service, &mut self.state, change);
+        assert_declared(self.service, change);
         self.server.server.publish(change);
         self.heard()
     }
@@ -360,9 +401,21 @@ impl<'s, S> Conversation<'s, S> {
     /// Runs until the server needs input. Returns the lines that it sends.
     fn heard(&mut self) -> Vec<String> {
         let mut received = Vec::new();
-        run(&mut self.server, self.service, &mut self.state, &mut received);
+        self.run(&mut received);
         lines(&received)
     }
+}
+
+/// Fails the test if the service does not declare the capability of a change: no client would hear of it.
+///
+/// # Panics
+/// As said.
+fn assert_declared<S>(service: &Service<'_, S>, change: ServerChange<'_>) {
+    let Some(capability) = change.capability() else { return };
+    assert!(
+        service.about().has(capability),
+        "{change:?} is published, but not declared: no client is told of it. Add `.feature(ServerCapability::{capability:?})` to the service"
+    );
 }
 
 /// Gives the sizes of pieces, one after the other.
@@ -451,7 +504,7 @@ impl<'p, S> ClientServerPair<'p, S> {
         ClientServerPair {
             service,
             state,
-            server: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
+            server: session(),
             client: LineClient::growing(info, MESSAGE, LineSink::new(Vec::new())),
             rhythm: Rhythm::new(Delivery::Whole),
             now: 0,
@@ -514,7 +567,7 @@ impl<'p, S> ClientServerPair<'p, S> {
     /// # Panics
     /// As [`Conversation::publish`].
     pub fn publish(&mut self, change: ServerChange<'_>) {
-        requests::assert_declared(self.service, &mut self.state, change);
+        assert_declared(self.service, change);
         self.server.server.publish(change);
     }
 
@@ -530,7 +583,7 @@ impl<'p, S> ClientServerPair<'p, S> {
     pub fn reconnect(&mut self) {
         self.drop_pending();
         (self.is_broken, self.breaks_at) = (false, usize::MAX);
-        self.server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+        self.server = session();
         self.client.reconnect(TransportError::Closed);
     }
 

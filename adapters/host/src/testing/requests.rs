@@ -1,15 +1,9 @@
 //! Requests as a client of each revision writes them.
 
 use mcp_sansio::client::Arguments;
-use mcp_sansio::json::Raw;
-use mcp_sansio::line_server::LineServer;
-use mcp_sansio::protocol::{ServerCapabilities, meta};
+use mcp_sansio::protocol::meta;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{MessageLimits, ServerChange};
-use mcp_sansio::service::Service;
 use mcp_sansio::sink::{LineSink, to_vec};
-
-use super::{Delivery, Reply, Rhythm, Session, TURNS, say};
 
 /// The capabilities of a client that has all of the protocol itself.
 pub(super) const CAPABILITIES: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
@@ -61,76 +55,4 @@ pub(super) fn json(value: &dyn Arguments) -> String {
 pub(super) fn json_string(text: &str) -> String {
     let json = to_vec(|out| out.string(text)).unwrap_or_default();
     String::from_utf8_lossy(&json).into_owned()
-}
-
-/// A connection besides the conversation, which does not notice it: for the questions of the test itself about a service.
-pub(super) struct Aside<'a, 's, S: 'static> {
-    service: &'a Service<'s, S>,
-    state: &'a mut S,
-    session: Session,
-    revision: Revision,
-}
-
-impl<'a, 's, S> Aside<'a, 's, S> {
-    /// Opens it in a revision, or in the newest that the service has.
-    pub(super) fn open(service: &'a Service<'s, S>, state: &'a mut S, revision: Option<Revision>) -> (Self, Reply) {
-        let session = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
-        let newest = Revision::ALL.into_iter().max_by_key(|revision| revision.date()).unwrap_or(Revision::V2025_11_25);
-        let mut aside = Aside { service, state, session, revision: revision.unwrap_or(newest) };
-        let mut hello = aside.say(&hello(aside.revision, "aside", CAPABILITIES));
-        if revision.is_none() && hello.error().is_some() {
-            aside.revision = Revision::V2025_11_25;
-            hello = aside.say(&self::hello(aside.revision, "aside", CAPABILITIES));
-        }
-        if !aside.revision.is_modern() {
-            let _ = aside.say(INITIALIZED);
-        }
-        (aside, hello)
-    }
-
-    fn say(&mut self, line: &str) -> Reply {
-        let whole = &mut Rhythm::new(Delivery::Whole);
-        Reply::of(say(&mut self.session, self.service, self.state, whole, line))
-    }
-
-    /// Returns all entries of a list. Empty if the service does not have it.
-    pub(super) fn list(&mut self, method: &str, key: &str) -> Vec<String> {
-        let (mut all, mut cursor) = (Vec::new(), String::new());
-        for _ in 0..TURNS {
-            let reply = self.say(&request(self.revision, "aside", method, &cursor, CAPABILITIES));
-            if reply.error().is_some() {
-                break;
-            }
-            let result = reply.result();
-            all.extend(result.get(key).into_iter().flat_map(|list| list.items()).map(|item| item.as_str().to_owned()));
-            match result.get("nextCursor") {
-                Some(next) => cursor = format!(r#""cursor":{next}"#),
-                None => break,
-            }
-        }
-        all
-    }
-
-    /// Returns the output schema of a tool.
-    pub(super) fn output_schema(&mut self, name: &str) -> Option<String> {
-        let tools = self.list("tools/list", "tools");
-        tools.iter().filter_map(|tool| Raw::parse(tool.as_bytes()).ok()).find_map(|tool| {
-            let is = tool.get("name")?.text()?.eq_str(name);
-            Some(tool.get("outputSchema").filter(|_| is)?.as_str().to_owned())
-        })
-    }
-}
-
-/// Fails the test if the service does not declare the capability of a change: no client would hear of it.
-///
-/// # Panics
-/// As said.
-pub(super) fn assert_declared<S>(service: &Service<'_, S>, state: &mut S, change: ServerChange<'_>) {
-    let Some(capability) = change.capability() else { return };
-    let (_, hello) = Aside::open(service, state, None);
-    let declared = hello.result().get("capabilities").map_or(ServerCapabilities::NONE, ServerCapabilities::read);
-    assert!(
-        declared.has(capability),
-        "{change:?} is published, but not declared: no client is told of it. Add `.feature(ServerCapability::{capability:?})` to the service"
-    );
 }
