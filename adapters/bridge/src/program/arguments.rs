@@ -143,7 +143,7 @@ const SCHEMES: [&str; 6] = ["http://", "https://", "unix:", "serial:", "usb:", "
 /// Reads the arguments.
 pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, String> {
     let mut parsed = Arguments {
-        limits: BridgeLimits::default(),
+        limits: BridgeLimits::DEFAULT,
         tools: ToolFilter::default(),
         journal: None,
         journals_arguments: false,

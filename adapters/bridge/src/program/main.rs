@@ -413,7 +413,7 @@ fn hub(arguments: &Arguments) -> Result<Hub, String> {
     for target in &arguments.targets {
         // Where the end of a program or of a connection is seen, there is nothing to check.
         let check = if target.is_silent() { arguments.limits.check } else { Millis::MAX };
-        let limits = BridgeLimits { check, ..arguments.limits };
+        let limits = arguments.limits.check(check);
         let mut bridge = match arguments.listen.is_some() || arguments.is_hub() {
             true => {
                 let keys = RandomState::new();

@@ -99,7 +99,7 @@ fn params_results_and_errors_of_one_era() {
 #[test]
 fn descriptions_of_one_era() {
     for host in [OLD, NEW] {
-        let mut rig = Rig::new(OLD, BridgeLimits::default());
+        let mut rig = Rig::new(OLD, BridgeLimits::DEFAULT);
         let (info, capabilities) = (r#"{"name":"h","version":"1","x":[ 1 ]}"#, r#"{"roots":{ },"future":{"a":1.0}}"#);
         let opening = match host == OLD {
             true => {

@@ -27,7 +27,7 @@ struct Hosts {
 
 impl Hosts {
     fn new() -> Hosts {
-        Hosts::with(BridgeLimits::default())
+        Hosts::with(BridgeLimits::DEFAULT)
     }
 
     fn with(limits: BridgeLimits) -> Hosts {
@@ -158,7 +158,7 @@ fn another_host_cannot_answer() {
 /// The end of an elicitation in URL mode goes to the host that was asked, and not to that of the newest request. The oldest are forgotten.
 #[test]
 fn the_end_of_a_visit() {
-    let mut hosts = Hosts::with(BridgeLimits { questions: 2, ..BridgeLimits::default() });
+    let mut hosts = Hosts::with(BridgeLimits::DEFAULT.questions(2));
     let visit = |hosts: &mut Hosts, id: &str| {
         let params = format!(r#"{{"mode":"url","message":"?","url":"https://a.example","elicitationId":"{id}"}}"#);
         hosts.rig.serve(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{params}}}"#));
@@ -214,7 +214,7 @@ fn another_host_does_not_find_a_round() {
 /// A host that leaves its questions open takes no place from others.
 #[test]
 fn questions_that_nobody_answers() {
-    let mut hosts = Hosts::with(BridgeLimits { questions: 2, check: u64::MAX, ..BridgeLimits::default() });
+    let mut hosts = Hosts::with(BridgeLimits::DEFAULT.questions(2).check(u64::MAX));
     let mut number = 10;
     let mut ask = |hosts: &mut Hosts, host: usize| {
         let token = hosts.call(host);
@@ -247,7 +247,7 @@ fn questions_that_nobody_answers() {
 /// The rounds that hosts have left make way for requests.
 #[test]
 fn rounds_that_nobody_goes_on_with() {
-    let mut hosts = Hosts::with(BridgeLimits { in_flight: 3, ..BridgeLimits::default() });
+    let mut hosts = Hosts::with(BridgeLimits::DEFAULT.in_flight(3));
     hosts.peers[0] = Peer::NEW;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#;
     for id in 0..3 {

@@ -27,10 +27,10 @@ struct Hubs {
 impl Hubs {
     /// Two servers, `a` and `b`, that are open.
     fn new(eras: [Revision; 2], filter: ToolFilter) -> Hubs {
-        let limits = BridgeLimits { schemas: 1000, ..BridgeLimits::default() };
+        let limits = BridgeLimits::DEFAULT.schemas(1000);
         let bridge = || Bridge::for_hosts(limits, |round| round).tools(filter.clone());
         let hub = Hub::new([("a".to_owned(), bridge()), ("b".to_owned(), bridge())]).unwrap();
-        let rigs = eras.map(|era| Rig::new(era, BridgeLimits::default()));
+        let rigs = eras.map(|era| Rig::new(era, BridgeLimits::DEFAULT));
         let server = Server::growing(MessageLimits::default());
         let mut hubs = Hubs { hub, rigs, server, out: LineSink::new(Vec::new()), changes: 0, last: 0 };
         hubs.hub.open(None);
@@ -204,7 +204,7 @@ fn names_say_which_server() {
 #[test]
 fn servers_whose_names_clash_are_refused() {
     let hub = |names: &[&str]| {
-        let bridge = || Bridge::for_hosts(BridgeLimits::default(), |round| round);
+        let bridge = || Bridge::for_hosts(BridgeLimits::DEFAULT, |round| round);
         Hub::new(names.iter().map(|name| ((*name).to_owned(), bridge()))).map(drop)
     };
     assert!(hub(&["a", "b", "ab"]).is_ok() && hub(&["a_b", "a_c", "a-b"]).is_ok() && hub(&[""]).is_ok());

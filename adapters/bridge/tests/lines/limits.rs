@@ -9,10 +9,7 @@ const OLD: Revision = Revision::V2025_11_25;
 
 #[test]
 fn requests_are_counted_and_weighed() {
-    for (limits, kept) in [
-        (BridgeLimits { in_flight: 3, ..BridgeLimits::default() }, 3),
-        (BridgeLimits { kept: 200, ..BridgeLimits::default() }, 2),
-    ] {
+    for (limits, kept) in [(BridgeLimits::DEFAULT.in_flight(3), 3), (BridgeLimits::DEFAULT.kept(200), 2)] {
         let mut rig = Rig::new(OLD, limits);
         let opening = rig.opening(OLD);
         rig.up();
@@ -41,7 +38,7 @@ fn lines_that_are_too_long() {
 
 #[test]
 fn an_answer_that_is_too_large() {
-    let mut rig = Rig::new(OLD, BridgeLimits { backlog: 1_000, ..BridgeLimits::default() });
+    let mut rig = Rig::new(OLD, BridgeLimits::DEFAULT.backlog(1_000));
     let opening = rig.opening(OLD);
     rig.up();
     rig.answer(opening);

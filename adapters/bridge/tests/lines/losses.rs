@@ -33,7 +33,7 @@ fn what_waits_is_sent_once_and_what_was_sent_is_not_sent_again() {
 
 #[test]
 fn a_server_that_does_not_come() {
-    let mut rig = Rig::new(OLD, BridgeLimits { wait: 5_000, ..BridgeLimits::default() });
+    let mut rig = Rig::new(OLD, BridgeLimits::DEFAULT.wait(5_000));
     let opening = rig.opening(OLD);
     for _ in 0..10 {
         rig.begin();
@@ -59,7 +59,7 @@ fn a_host_opens_while_a_server_that_is_known_is_away() {
     for (host, server) in PAIRS {
         let rig = Rig::open(host, server);
         let said = rig.bridge.server().unwrap().as_str().to_owned();
-        let mut rig = Rig::new(server, BridgeLimits::default());
+        let mut rig = Rig::new(server, BridgeLimits::DEFAULT);
         rig.bridge = rig.bridge.known_server(mcp_sansio::json::Raw::parse(said.as_bytes()).unwrap());
         let opening = rig.opening(host);
         assert!(rig.answer(opening)["result"]["capabilities"]["logging"].is_object());
@@ -70,7 +70,7 @@ fn a_host_opens_while_a_server_that_is_known_is_away() {
     }
     // A file that was cut off, or is another one.
     for said in ["{}", "[1]", "null", r#"{"capabilities":[]}"#] {
-        let mut rig = Rig::new(OLD, BridgeLimits::default());
+        let mut rig = Rig::new(OLD, BridgeLimits::DEFAULT);
         rig.bridge = rig.bridge.known_server(mcp_sansio::json::Raw::constant(said));
         let opening = rig.opening(OLD);
         assert!(rig.is_waiting(opening), "{said}");
@@ -270,7 +270,7 @@ impl Rig {
 /// A connection at rest is checked once in a while. A server that does not answer is lost.
 #[test]
 fn silence_is_checked() {
-    let check = BridgeLimits::default().check;
+    let check = BridgeLimits::DEFAULT.check;
     for (host, server) in PAIRS {
         let mut rig = Rig::open(host, server);
         rig.wait(check - 1);
@@ -292,7 +292,7 @@ fn silence_is_checked() {
         rig.wait(check);
         rig.check(server);
         assert!(rig.bridge.is_up());
-        rig.wait(BridgeLimits::default().wait);
+        rig.wait(BridgeLimits::DEFAULT.wait);
         assert!(!rig.bridge.is_up() && rig.bridge.why().contains("no answer to a check"), "{}", rig.bridge.why());
         rig.up();
         assert!(rig.bridge.is_open());
@@ -340,7 +340,7 @@ fn a_board_of_2026_that_is_reset_behind_a_wire_that_stays() {
         heard.map(|listen| listen["params"]["notifications"]["resourceSubscriptions"].clone()).collect::<Vec<_>>()
     };
     listens(&mut rig);
-    rig.wait(BridgeLimits::default().check);
+    rig.wait(BridgeLimits::DEFAULT.check);
     let check = rig.check(NEW);
     assert_eq!(check["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "error");
     rig.discovered(&check, crate::rig::OFFERS);
@@ -351,7 +351,7 @@ fn a_board_of_2026_that_is_reset_behind_a_wire_that_stays() {
     rig.discovered(&check, crate::rig::OFFERS);
     assert_eq!((listens(&mut rig), changes(&rig)), (vec![json!(["r://a"])], (1, 1)));
     // Other firmware.
-    rig.wait(BridgeLimits::default().check);
+    rig.wait(BridgeLimits::DEFAULT.check);
     let check = rig.check(NEW);
     rig.discovered(&check, r#"{"tools":{"listChanged":true},"resources":{"subscribe":true}}"#);
     assert_eq!((listens(&mut rig), changes(&rig)), (vec![json!(["r://a"])], (2, 2)));

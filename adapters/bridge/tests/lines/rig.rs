@@ -58,7 +58,7 @@ impl Rig {
 
     /// A host and a server that are open.
     pub(crate) fn open(host: Revision, server: Revision) -> Self {
-        let mut rig = Rig::new(server, BridgeLimits::default());
+        let mut rig = Rig::new(server, BridgeLimits::DEFAULT);
         let opening = rig.opening(host);
         rig.up();
         assert!(rig.answer(opening)["result"].is_object());

@@ -154,7 +154,7 @@ fn listens_of_new_hosts_at_an_old_server() {
 }
 
 fn filtered(filter: ToolFilter) -> Rig {
-    let mut rig = Rig::of(OLD, Bridge::new(BridgeLimits::default()).tools(filter));
+    let mut rig = Rig::of(OLD, Bridge::new(BridgeLimits::DEFAULT).tools(filter));
     let opening = rig.opening(OLD);
     rig.up();
     rig.answer(opening);
