@@ -111,6 +111,7 @@ fn config(path: &str) -> Result<Vec<Target>, String> {
 }
 
 /// The options and the servers.
+#[derive(Default)]
 pub(crate) struct Arguments {
     pub(crate) limits: BridgeLimits,
     pub(crate) tools: ToolFilter,
@@ -142,22 +143,7 @@ const SCHEMES: [&str; 6] = ["http://", "https://", "unix:", "serial:", "usb:", "
 
 /// Reads the arguments.
 pub(crate) fn parse(mut given: impl Iterator<Item = String>) -> Result<Parsed, String> {
-    let mut parsed = Arguments {
-        limits: BridgeLimits::DEFAULT,
-        tools: ToolFilter::default(),
-        journal: None,
-        journals_arguments: false,
-        cache: None,
-        listen: None,
-        names: Vec::new(),
-        token: None,
-        guard: GuardOptions::default(),
-        hosts: 64,
-        baud: 115_200,
-        era: None,
-        headers: Vec::new(),
-        targets: Vec::new(),
-    };
+    let mut parsed = Arguments { hosts: 64, baud: 115_200, ..Arguments::default() };
     let target = loop {
         let Some(option) = given.next() else { break None };
         if option == "--" {
