@@ -120,58 +120,43 @@ impl Fetcher {
                 Some(Err(why)) => return Err(FetchFailed::Exchange(why, trouble)),
                 None => {}
             }
-            if fetch.connects()
-                && let Err(error) = self.exchange(&mut fetch, begun + limit)
-            {
-                if let Some(RefusedAddress(address)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-                    return Err(FetchFailed::Address(*address));
+            if !fetch.connects() {
+                continue;
+            }
+            match self.exchange(&mut fetch, begun + limit) {
+                Ok(None) => {}
+                Ok(Some(refused)) => return Err(FetchFailed::Address(refused)),
+                Err(error) => {
+                    // Without effect if the connection failed after the response. If the time is over, that is the reason.
+                    fetch.expire(begun.elapsed().as_millis() as Millis);
+                    fetch.failed();
+                    trouble = Some(error);
                 }
-                // Without effect if the connection failed after the response. If the time is over, that is the reason.
-                fetch.expire(begun.elapsed().as_millis() as Millis);
-                fetch.failed();
-                trouble = Some(error);
             }
         }
     }
 
-    /// Carries out the exchange over one connection.
-    fn exchange(&self, fetch: &mut Fetch<'_>, end: Instant) -> io::Result<()> {
+    /// Carries out the exchange over one connection. Returns an address to which no connection is allowed, if there is no other.
+    fn exchange(&self, fetch: &mut Fetch<'_>, end: Instant) -> io::Result<Option<IpAddr>> {
         let url = fetch.url();
         let mut origin = HttpOrigin::new(url.host(), url.port(), left(end)?);
-        let (addresses, each) = origin.addresses()?;
-        let socket = connect(&self.allowed(addresses)?, each, end)?;
+        let (mut addresses, each) = origin.addresses()?;
+        let allows = |address: &SocketAddr| self.allows.as_ref().is_none_or(|allows| allows(address.ip()));
+        let refused = addresses.iter().find(|address| !allows(address)).map(SocketAddr::ip);
+        addresses.retain(allows);
+        if refused.is_some() && addresses.is_empty() {
+            return Ok(refused);
+        }
+        let socket = connect(&addresses, each, end)?;
         let secure = url.is_secure().then(|| TlsConnector::new(url.host(), self.tls.clone())).transpose();
         let mut stream = HttpStream::new(socket, secure.map_err(io::Error::other)?.as_ref())?;
         while !stream.is_up() {
             patient(stream.socket(), end)?;
             stream.handshake()?;
         }
-        carry(fetch, stream, HttpStream::socket, end)
-    }
-
-    /// Returns the addresses to which connections are allowed.
-    fn allowed(&self, mut addresses: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
-        let Some(allows) = &self.allows else { return Ok(addresses) };
-        let refused = addresses.iter().map(SocketAddr::ip).find(|address| !allows(*address));
-        addresses.retain(|address| allows(address.ip()));
-        match refused {
-            Some(address) if addresses.is_empty() => Err(io::Error::other(RefusedAddress(address))),
-            _ => Ok(addresses),
-        }
+        carry(fetch, stream, HttpStream::socket, end).map(|()| None)
     }
 }
-
-/// An address to which no connection is allowed.
-#[derive(Debug)]
-struct RefusedAddress(IpAddr);
-
-impl fmt::Display for RefusedAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        FetchFailed::Address(self.0).fmt(f)
-    }
-}
-
-impl std::error::Error for RefusedAddress {}
 
 /// Returns the time that is left.
 fn left(end: Instant) -> io::Result<Duration> {
