@@ -281,11 +281,9 @@ impl<S: 'static, T: Display + Send + 'static, E: Display + Send + 'static> NewWo
 
 /// A request that is worked on, as its work sees it.
 pub struct Job<S: 'static> {
-    entry: Arc<Entry>,
+    entry: Arc<Entry<S>>,
     /// The sender, for what the methods do not cover.
     pub late: LateSender<S>,
-    /// Fails the request if the work ends without a result.
-    _end: Arc<Unanswered<S>>,
 }
 
 impl<S: 'static> Job<S> {
@@ -350,22 +348,22 @@ impl<S: 'static> Work<S> {
         }
         let flag = Arc::<Flag>::default();
         table.running.insert(token, Arc::clone(&flag));
-        let entry = Arc::new(Entry { token, flag, settled: AtomicBool::new(false), shared: Arc::clone(&self.shared) });
-        let end = Unanswered { entry: Arc::clone(&entry), late: self.late.clone() };
-        Some(Job { entry, late: self.late.clone(), _end: Arc::new(end) })
+        let (settled, shared, late) = (AtomicBool::new(false), Arc::clone(&self.shared), self.late.clone());
+        Some(Job { entry: Arc::new(Entry { token, flag, settled, shared, late }), late: self.late.clone() })
     }
 }
 
-/// A piece of work.
-struct Entry {
+/// A piece of work, until its thread or future has ended.
+struct Entry<S: 'static> {
     token: RequestToken,
     flag: Arc<Flag>,
     /// There is a result, or nothing has begun.
     settled: AtomicBool,
     shared: Arc<Shared>,
+    late: LateSender<S>,
 }
 
-impl Entry {
+impl<S> Entry<S> {
     fn settle(&self) {
         self.settled.store(true, Ordering::SeqCst);
     }
@@ -388,18 +386,12 @@ impl Entry {
     }
 }
 
-/// The rest of a piece of work when its thread or future has ended.
-struct Unanswered<S: 'static> {
-    entry: Arc<Entry>,
-    late: LateSender<S>,
-}
-
-impl<S> Drop for Unanswered<S> {
+impl<S> Drop for Entry<S> {
     fn drop(&mut self) {
-        self.entry.free();
+        self.free();
         // It has panicked, or its runtime has dropped it: its client must not wait for ever.
-        if !self.entry.settled.load(Ordering::SeqCst) && !self.entry.flag.is_set() {
-            let _ = self.late.fail(self.entry.token, &ENDED);
+        if !self.settled.load(Ordering::SeqCst) && !self.flag.is_set() {
+            let _ = self.late.fail(self.token, &ENDED);
         }
     }
 }
@@ -449,7 +441,7 @@ fn block_on(mut future: WorkFuture) {
 
 impl<S> Clone for Job<S> {
     fn clone(&self) -> Self {
-        Job { entry: Arc::clone(&self.entry), late: self.late.clone(), _end: Arc::clone(&self._end) }
+        Job { entry: Arc::clone(&self.entry), late: self.late.clone() }
     }
 }
 
