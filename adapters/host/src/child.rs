@@ -21,9 +21,9 @@ use crate::ClientOptions;
 /// Options of a child process: how it is started and stopped.
 #[must_use]
 pub struct ChildOptions<L> {
-    options: ClientOptions,
-    stderr: Stderr<L>,
-    timeouts: ShutdownTimeouts,
+    pub(crate) options: ClientOptions,
+    pub(crate) stderr: Stderr<L>,
+    pub(crate) timeouts: ShutdownTimeouts,
 }
 
 /// The time that each step of the
@@ -83,11 +83,6 @@ impl<L> ChildOptions<L> {
         terminate_time(time: Duration) => timeouts.terminate = time;
         /// Sets how long the client waits for a killed process. Default: 2 seconds.
         kill_time(time: Duration) => timeouts.kill = time;
-    }
-
-    /// Returns the parts that a client is built from.
-    pub(crate) fn into_parts(self) -> (ClientOptions, Stderr<L>, ShutdownTimeouts) {
-        (self.options, self.stderr, self.timeouts)
     }
 }
 

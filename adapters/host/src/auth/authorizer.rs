@@ -135,7 +135,7 @@ impl AuthorizationOptions {
         let error = match outcome {
             Outcome::Retry => None,
             Outcome::Wait if authorizer.carry_out() => None,
-            Outcome::Wait => lock(&authorizer.0.state).failure.take().map(|failure| failure.error),
+            Outcome::Wait => lock(&authorizer.0.state).failure.take().map(|failure| failure.0),
             Outcome::Refused(error) => Some(error),
         };
         // Again, if the first time has failed: the token must not stay there unnoticed.
@@ -159,36 +159,20 @@ struct Inner {
 struct State {
     authorization: Authorization,
     keys: Keys,
-    failure: Option<Failure>,
+    /// The reason why there is no token, and the description in its challenge, which may be empty.
+    failure: Option<(AuthorizationError, String)>,
     /// A person has been asked to visit a URL.
     is_visiting: bool,
     /// The farthest network in which the server was reached.
     reach: Option<Reach>,
 }
 
-/// The reason why there is no token.
-struct Failure {
-    error: AuthorizationError,
-    /// The description in its challenge; may be empty.
-    description: String,
-}
-
-impl From<AuthorizationError> for Failure {
-    fn from(error: AuthorizationError) -> Self {
-        Failure { error, description: String::new() }
-    }
-}
-
 /// The parts that wait.
 struct Work {
+    options: AuthorizationOptions,
     loopback: Loopback,
-    visit: Option<Visit>,
-    goes_on: GoesOn,
-    tokens: Box<dyn TokenStore>,
-    not_saved: NotSaved,
     /// The last text could not be saved.
     is_unsaved: bool,
-    fetcher: Fetcher,
     /// The URL of the server.
     server: String,
 }
@@ -219,32 +203,24 @@ impl Authorizer {
     /// # Errors
     /// [`ClientError::Url`] if tokens must not be sent to the URL: it is neither `https` nor on this machine.
     /// [`ClientError::Io`] if the tokens cannot be read, or there is no port to listen on.
-    pub(crate) fn new(url: &str, options: AuthorizationOptions) -> Result<Self, ClientError> {
-        let AuthorizationOptions { config, port, visit, goes_on, mut tokens, not_saved, fetcher, keys } = options;
+    pub(crate) fn new(url: &str, mut options: AuthorizationOptions) -> Result<Self, ClientError> {
         getrandom::fill(&mut [0; 1]).map_err(|error| ClientError::Io(error.into()))?;
-        let store = match tokens.load().map_err(ClientError::Io)? {
+        let store = match options.tokens.load().map_err(ClientError::Io)? {
             Some(text) => CredentialStore::from_json(text.as_bytes())
                 .map_err(|error| ClientError::Io(io::Error::new(io::ErrorKind::InvalidData, error)))?,
             None => CredentialStore::new(),
         };
         // A registration holds for its redirect URI.
         let known = store.redirect_uri().and_then(|uri| Some(Url::parse(uri).ok()?.port()));
-        let loopback = Loopback::open(if port == 0 { known.unwrap_or(0) } else { port }).map_err(ClientError::Io)?;
-        let config = config.redirect_uri(loopback.redirect_uri());
+        let port = if options.port == 0 { known.unwrap_or(0) } else { options.port };
+        let loopback = Loopback::open(port).map_err(ClientError::Io)?;
+        let config = options.config.clone().redirect_uri(loopback.redirect_uri());
         let authorization = Authorization::new(config, url, store);
         let authorization = authorization.map_err(|error| ClientError::Url(error.to_string()))?;
+        let keys = std::mem::take(&mut options.keys);
         Ok(Authorizer(Arc::new(Inner {
             state: Mutex::new(State { authorization, keys, failure: None, is_visiting: false, reach: None }),
-            work: Mutex::new(Work {
-                loopback,
-                visit,
-                goes_on,
-                tokens,
-                not_saved,
-                is_unsaved: false,
-                fetcher,
-                server: url.to_owned(),
-            }),
+            work: Mutex::new(Work { options, loopback, is_unsaved: false, server: url.to_owned() }),
         })))
     }
 
@@ -264,7 +240,7 @@ impl Authorizer {
         if work.is_unsaved {
             return false;
         }
-        let text = work.tokens.load().ok().flatten();
+        let text = work.options.tokens.load().ok().flatten();
         let store = text.and_then(|text| CredentialStore::from_json(text.as_bytes()).ok());
         store.is_some_and(|store| lock(&self.0.state).authorization.adopt(store))
     }
@@ -277,7 +253,7 @@ impl Authorizer {
         }
         let text = state.authorization.store().to_json();
         drop(state);
-        let saved = work.tokens.save(&text);
+        let saved = work.options.tokens.save(&text);
         work.is_unsaved = saved.is_err();
         saved
     }
@@ -300,7 +276,7 @@ impl Authorizer {
             "POST" => FetchRequest::post(&fetch.url, fetch.body.as_bytes()),
             _ => FetchRequest::get(&fetch.url),
         };
-        let mut fetcher = work.fetcher.clone().body(fetch.limit);
+        let mut fetcher = work.options.fetcher.clone().body(fetch.limit);
         if !fetch.is_configured {
             fetcher.allows.get_or_insert_with(|| self.allowed(work, &fetch.url));
         }
@@ -313,7 +289,7 @@ impl Authorizer {
 
     /// Lets a person visit a URL and waits for the redirect.
     fn visit(&self, work: &mut Work, url: &str) {
-        let Work { loopback, visit: Some(visit), goes_on, .. } = work else {
+        let Work { loopback, options: AuthorizationOptions { visit: Some(visit), goes_on, .. }, .. } = work else {
             return lock(&self.0.state).authorization.cancel();
         };
         lock(&self.0.state).is_visiting = true;
@@ -357,7 +333,7 @@ impl AuthorizationFlow for Authorizer {
         let credentials = match state.with(|flow, environment| flow.credentials(request.method, &url, environment)) {
             Ok(credentials) => credentials,
             Err(error) => {
-                state.failure = Some(error.into());
+                state.failure = Some((error, String::new()));
                 return 0;
             }
         };
@@ -388,7 +364,7 @@ impl AuthorizationFlow for Authorizer {
             Outcome::Refused(error) => {
                 let said = challenges(challenge.www_authenticate).flatten();
                 let mut said = said.filter_map(|one| one.parameter("error_description").map(|text| text.to_string()));
-                state.failure = Some(Failure { error, description: said.next().unwrap_or_default() });
+                state.failure = Some((error, said.next().unwrap_or_default()));
                 ChallengeAnswer::GiveUp
             }
         }
@@ -403,19 +379,19 @@ impl AuthorizationFlow for Authorizer {
             // A store that cannot be written is no reason to fail: this client has its token.
             let is_over = matches!(next, Next::Done(_));
             if let Err(error) = self.save(&mut work, is_over) {
-                (work.not_saved)(&error);
+                (work.options.not_saved)(&error);
             }
             match next {
                 Next::Done(Ok(())) => return true,
                 Next::Done(Err(error)) => {
-                    lock(&self.0.state).failure = Some(error.into());
+                    lock(&self.0.state).failure = Some((error, String::new()));
                     return false;
                 }
                 Next::Fetch(fetch) => {
                     if !lock(&self.0.state).authorization.is_refreshing() {
                         turn = None;
                     } else if turn.is_none() {
-                        turn = work.tokens.lock().ok();
+                        turn = work.options.tokens.lock().ok();
                         if self.adopt(&mut work) {
                             continue;
                         }
@@ -436,7 +412,7 @@ impl AuthorizationFlow for Authorizer {
 
     fn refusal(&self) -> Option<String> {
         let state = lock(&self.0.state);
-        let Failure { error, description } = state.failure.as_ref()?;
+        let (error, description) = state.failure.as_ref()?;
         Some(if description.is_empty() { error.to_string() } else { format!("{error} ({description})") })
     }
 }
@@ -494,7 +470,7 @@ mod tests {
             reached.iter().for_each(|address| authorizer.reached((*address).into()));
             let begun = lock(&authorizer.0.state).with(|flow, environment| {
                 let limits = FetchLimits::DEFAULT.redirects(0).time(300);
-                lock(&authorizer.0.work).fetcher = Fetcher::new(limits);
+                lock(&authorizer.0.work).options.fetcher = Fetcher::new(limits);
                 flow.rejected(&Rejection::new(401, &["Bearer"]), environment)
             });
             assert_eq!(begun, Outcome::Wait);

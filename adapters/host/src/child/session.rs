@@ -35,13 +35,12 @@ impl<'m, L: FnMut(&[u8]), T: FnMut(Direction, &[u8])> ChildSession<'m, L, T> {
     /// Makes the client of a process that `command` will start, and sets its process group. The adapter sets the pipes: stderr
     /// as the [log](StderrLog::stdio) says.
     pub fn new(command: &mut Command, info: &'m ClientInfo<'m>, options: ChildOptions<L>) -> Self {
-        let (options, stderr, timeouts) = options.into_parts();
         lead_group(command);
         ChildSession {
-            lines: LineSession::new(info, &options),
-            log: StderrLog::new(stderr),
+            lines: LineSession::new(info, &options.options),
+            log: StderrLog::new(options.stderr),
             program: command.get_program().to_string_lossy().into_owned(),
-            timeouts,
+            timeouts: options.timeouts,
             status: None,
             learns: None,
             looked: false,
