@@ -451,6 +451,55 @@ impl<S: Storage> Out for LineSink<S> {
     }
 }
 
+/// No framing, over a [`Storage`]: the bodies of HTTP, and JSON that is a part of something else.
+///
+/// An HTTP endpoint needs one for all its connections: each body is copied into its answer at once.
+#[derive(Debug)]
+pub struct BodyBuffer<S> {
+    /// The storage, with the written bytes.
+    pub storage: S,
+}
+
+impl<S: Storage> BodyBuffer<S> {
+    /// Makes a buffer in `storage`, whose size is the limit of a message.
+    pub const fn new(storage: S) -> Self {
+        BodyBuffer { storage }
+    }
+}
+
+impl<S: Storage> Sink for BodyBuffer<S> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        if self.storage.append(bytes) { Ok(()) } else { Err(FullError::Now) }
+    }
+
+    fn room(&self) -> usize {
+        match self.storage.limit() {
+            usize::MAX => usize::MAX,
+            limit => limit.saturating_sub(self.storage.bytes().len()),
+        }
+    }
+}
+
+impl<S: Storage> Out for BodyBuffer<S> {
+    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
+        Ok(())
+    }
+    fn end(&mut self) {}
+    fn mark(&self) -> Mark {
+        Mark::new(self.storage.bytes().len())
+    }
+    fn roll_back(&mut self, mark: Mark) {
+        self.storage.truncate(mark.at());
+    }
+    fn hold(&mut self, _: bool) {}
+    fn held(&self) -> bool {
+        false
+    }
+    fn capacity(&self) -> usize {
+        self.storage.limit()
+    }
+}
+
 /// Runs `write` as one whole message: the sink takes all of it, or nothing.
 ///
 /// # Errors
@@ -628,6 +677,19 @@ mod tests {
         assert_eq!(whole(&mut out, MessageHead::Result, write), Err(FullError::Now));
         assert_eq!(out.pending(), b"{}\n");
         assert_eq!(part(&mut out, write), Err(FullError::Now));
+    }
+
+    #[test]
+    fn a_body_is_rolled_back() {
+        let mut bytes = [0; 8];
+        let mut body = BodyBuffer::new(SliceStorage::new(&mut bytes));
+        body.begin(MessageHead::Result).unwrap();
+        body.put(b"abc").unwrap();
+        let mark = body.mark();
+        body.put(b"defgh").unwrap();
+        assert_eq!((body.put(b"i"), body.room(), body.capacity()), (Err(FullError::Now), 0, 8));
+        body.roll_back(mark);
+        assert_eq!((body.storage.bytes(), body.room()), (&b"abc"[..], 5));
     }
 
     #[test]

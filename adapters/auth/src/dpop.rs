@@ -4,17 +4,16 @@
 //! A client writes a [`Proof`] for each HTTP request. A resource server checks it with [`ProofCheck`], and remembers it in
 //! a [`ReplayTable`] so that it is not accepted twice.
 
-use mcp_sansio::json::write::{base64url, unsigned};
-use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio::json::{JsonKind, Object, Raw, Text};
 use mcp_sansio::memory::Slots;
-use mcp_sansio::sink::Sink;
+use mcp_sansio::sink::Writer;
 use mcp_sansio_http::client::Url;
 use sha2::{Digest, Sha256};
 
 mod nonces;
 
-use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, hash_text, member, sign};
-use crate::pkce::sha256_base64url;
+use crate::jose::{Jwk, Jws, JwsError, KeyHeader, SignError, Signer, Verifier, hash_text, sign, write_bytes};
+use crate::pkce::{Base64Of32, sha256_base64url};
 use crate::time::UnixSeconds;
 
 pub use nonces::{NONCE_TEXT, Nonces};
@@ -68,22 +67,15 @@ impl<'p> Proof<'p> {
     /// # Errors
     /// [`SignError`]: `space` is too small, or the key has no public key or cannot sign.
     pub fn sign<'b>(&self, signer: &dyn Signer, space: &'b mut [u8]) -> Result<&'b str, SignError> {
-        let mut claims = |out: &mut dyn Sink| {
-            out.put(b"{\"jti\":\"")?;
-            base64url(out, self.random)?;
-            member(out, "\",\"htm\":\"", self.method)?;
-            member(out, ",\"htu\":\"", bare(self.url))?;
-            out.put(b",\"iat\":")?;
-            unsigned(out, self.now)?;
-            if let Some(token) = self.access_token {
-                out.put(b",\"ath\":\"")?;
-                out.put(sha256_base64url(token).as_str().as_bytes())?;
-                out.put(b"\"")?;
-            }
-            if let Some(nonce) = self.nonce {
-                member(out, ",\"nonce\":\"", nonce)?;
-            }
-            out.put(b"}")
+        let mut claims = |out: &mut Writer<'_>| {
+            let mut claims = Object::open(out);
+            write_bytes(&mut claims, "jti", self.random);
+            claims.text("htm", self.method);
+            claims.text("htu", bare(self.url));
+            claims.number("iat", self.now);
+            claims.text_if("ath", self.access_token.map(sha256_base64url).as_ref().map(Base64Of32::as_str));
+            claims.text_if("nonce", self.nonce);
+            claims.close();
         };
         sign(signer, "dpop+jwt", KeyHeader::Jwk, &mut claims, space)
     }

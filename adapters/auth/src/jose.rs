@@ -6,9 +6,9 @@
 //! With the feature `es256` there are `Es256Key` and `Es256`, ECDSA on P-256; other algorithms are the caller's.
 
 use mcp_sansio::FullError;
-use mcp_sansio::json::write::{base64url, decode_base64url, escape, unsigned};
-use mcp_sansio::json::{DecodeError, JsonKind, ParseError, Raw, Text};
-use mcp_sansio::sink::Sink;
+use mcp_sansio::json::write::{base64url, decode_base64url};
+use mcp_sansio::json::{DecodeError, JsonKind, Object, ParseError, Raw, Text};
+use mcp_sansio::sink::{BodyBuffer, MessageHead, Sink, SliceStorage, Storage, Writer, copy, whole};
 use sha2::{Digest, Sha256};
 
 use crate::time::UnixSeconds;
@@ -102,29 +102,48 @@ pub fn sign<'b>(
     signer: &dyn Signer,
     typ: &str,
     header: KeyHeader,
-    claims: &mut dyn FnMut(&mut dyn Sink) -> Result<(), FullError>,
+    claims: &mut dyn FnMut(&mut Writer<'_>),
     space: &'b mut [u8],
 ) -> Result<&'b str, SignError> {
     let key = if header == KeyHeader::Jwk { Some(signer.public_key().ok_or(SignError::Key)?) } else { None };
-    let mut out = SliceSink::new(space);
-    encoded(&mut out, &mut |out| {
-        member(out, "{\"typ\":\"", typ)?;
-        member(out, ",\"alg\":\"", signer.algorithm())?;
-        if let Some(key) = key {
-            out.put(b",\"jwk\":")?;
-            out.put(key.as_bytes())?;
-        } else if let Some(id) = signer.key_id() {
-            member(out, ",\"kid\":\"", id)?;
+    let mut header = |out: &mut Writer<'_>| {
+        let mut header = Object::open(out);
+        header.text("typ", typ);
+        header.text("alg", signer.algorithm());
+        match key {
+            Some(key) => header.raw("jwk", key),
+            None => header.text_if("kid", signer.key_id()),
         }
-        out.put(b"}")
-    })?;
-    out.put(b".")?;
-    encoded(&mut out, claims)?;
+        header.close();
+    };
+    let dot = encode(space, 0, &mut header)?;
+    *space.get_mut(dot).ok_or(SignError::Full)? = b'.';
+    let end = encode(space, dot + 1, claims)?;
+    let (signed, rest) = space.split_at_mut_checked(end).ok_or(SignError::Full)?;
     let mut signature = [0; SIGNATURE_MAX];
-    let len = signer.sign(out.written(), &mut signature)?;
+    let len = signer.sign(signed, &mut signature)?;
+    let mut out = BodyBuffer::new(SliceStorage::new(rest));
     out.put(b".")?;
     base64url(&mut out, signature.get(..len).ok_or(SignError::Key)?)?;
-    out.into_text().ok_or(SignError::Full)
+    let len = end + out.storage.bytes().len();
+    space.get(..len).and_then(|token| core::str::from_utf8(token).ok()).ok_or(SignError::Full)
+}
+
+/// Writes JSON to `space` from `from` on, as base64url. Returns the end of it.
+fn encode(space: &mut [u8], from: usize, json: &mut dyn FnMut(&mut Writer<'_>)) -> Result<usize, FullError> {
+    let place = space.get_mut(from..).ok_or(FullError::Never)?;
+    let mut out = BodyBuffer::new(SliceStorage::new(place));
+    whole(&mut out, MessageHead::Result, |out| json(out))?;
+    let len = out.storage.bytes().len();
+    // In place, from the last three bytes on: their four characters lie behind all that is still to be read.
+    for group in (0..len.div_ceil(3)).rev() {
+        let (mut three, bytes) = ([0; 3], place.get(3 * group..len).unwrap_or_default());
+        copy(&mut three, bytes);
+        let count = bytes.len().min(3);
+        let mut out = BodyBuffer::new(SliceStorage::new(place.get_mut(4 * group..).unwrap_or_default()));
+        base64url(&mut out, three.get(..count).unwrap_or_default())?;
+    }
+    Ok(from + (4 * len).div_ceil(3))
 }
 
 /// Signs the assertion by which a client authenticates at a token endpoint (`private_key_jwt`,
@@ -142,97 +161,25 @@ pub fn client_assertion<'b>(
     random: &[u8; 16],
     space: &'b mut [u8],
 ) -> Result<&'b str, SignError> {
-    let mut claims = |out: &mut dyn Sink| {
-        member(out, "{\"iss\":\"", client)?;
-        member(out, ",\"sub\":\"", client)?;
-        member(out, ",\"aud\":\"", audience)?;
-        out.put(b",\"iat\":")?;
-        unsigned(out, now)?;
-        out.put(b",\"exp\":")?;
-        unsigned(out, now.saturating_add(60))?;
-        out.put(b",\"jti\":\"")?;
-        base64url(out, random)?;
-        out.put(b"\"}")
+    let mut claims = |out: &mut Writer<'_>| {
+        let mut claims = Object::open(out);
+        claims.text("iss", client);
+        claims.text("sub", client);
+        claims.text("aud", audience);
+        claims.number("iat", now);
+        claims.number("exp", now.saturating_add(60));
+        write_bytes(&mut claims, "jti", random);
+        claims.close();
     };
     sign(signer, "JWT", KeyHeader::Id, &mut claims, space)
 }
 
-/// Writes a string member: `open` is the text up to its opening quote.
-pub(crate) fn member(out: &mut dyn Sink, open: &str, value: &str) -> Result<(), FullError> {
-    out.put(open.as_bytes())?;
-    escape(out, value)?;
-    out.put(b"\"")
-}
-
-/// Writes the base64url of the bytes that `write` writes.
-fn encoded(
-    out: &mut SliceSink<'_>,
-    write: &mut dyn FnMut(&mut dyn Sink) -> Result<(), FullError>,
-) -> Result<(), FullError> {
-    let mut encoder = Encoder { out, rest: [0; 2], len: 0 };
-    write(&mut encoder)?;
-    base64url(encoder.out, encoder.rest.get(..encoder.len).unwrap_or_default())
-}
-
-/// Encodes bytes as base64url as they come. Keeps those that are not a group of three yet.
-struct Encoder<'o, 'b> {
-    out: &'o mut SliceSink<'b>,
-    rest: [u8; 2],
-    len: usize,
-}
-
-impl Sink for Encoder<'_, '_> {
-    fn put(&mut self, mut bytes: &[u8]) -> Result<(), FullError> {
-        while let Some((&byte, behind)) = bytes.split_first() {
-            if let Some(place) = self.rest.get_mut(self.len) {
-                *place = byte;
-                self.len += 1;
-            } else {
-                let [first, second] = self.rest;
-                base64url(self.out, &[first, second, byte])?;
-                self.len = 0;
-            }
-            bytes = behind;
-        }
-        Ok(())
-    }
-
-    fn room(&self) -> usize {
-        (self.out.room() / 4 * 3).saturating_sub(self.len)
-    }
-}
-
-/// A sink over lent bytes.
-pub(crate) struct SliceSink<'b> {
-    bytes: &'b mut [u8],
-    len: usize,
-}
-
-impl<'b> SliceSink<'b> {
-    pub(crate) const fn new(bytes: &'b mut [u8]) -> Self {
-        SliceSink { bytes, len: 0 }
-    }
-
-    fn written(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-
-    pub(crate) fn into_text(self) -> Option<&'b str> {
-        core::str::from_utf8(self.bytes.get(..self.len)?).ok()
-    }
-}
-
-impl Sink for SliceSink<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        let place = self.bytes.get_mut(self.len..).and_then(|free| free.get_mut(..bytes.len()));
-        place.ok_or(FullError::Never)?.copy_from_slice(bytes);
-        self.len += bytes.len();
-        Ok(())
-    }
-
-    fn room(&self) -> usize {
-        self.bytes.len() - self.len
-    }
+/// Writes a member whose value is bytes, as base64url.
+pub(crate) fn write_bytes(object: &mut Object<'_, '_>, key: &str, bytes: &[u8]) {
+    let out = object.key(key);
+    out.put(b"\"");
+    out.write(|out| base64url(out, bytes));
+    out.put(b"\"");
 }
 
 mcp_sansio::error_enum! {
@@ -469,8 +416,11 @@ pub fn numeric_date(value: Raw<'_>) -> Option<UnixSeconds> {
 
 #[cfg(test)]
 mod tests {
+    use std::{vec, vec::Vec};
+
     use super::*;
     use crate::pkce::{Base64Of32, sha256_base64url};
+    use mcp_sansio::sink::LineSink;
 
     #[test]
     fn thumbprint_of_rfc_9449() {
@@ -561,15 +511,14 @@ mod tests {
             [("RS256", true), ("HS256", false), ("none", false), ("None", false), ("hs512", false), ("NONE", false)]
         {
             let mut space = [0; 64];
-            let mut out = SliceSink::new(&mut space);
-            encoded(&mut out, &mut |out| {
-                member(out, "{\"alg\":\"", header)?;
-                out.put(b"}")
-            })
-            .unwrap();
-            out.put(b".e30.AQ").unwrap();
+            let end = encode(&mut space, 0, &mut |out| {
+                let mut members = Object::open(out);
+                members.text("alg", header);
+                members.close();
+            });
+            let token = std::format!("{}.e30.AQ", core::str::from_utf8(&space[..end.unwrap()]).unwrap());
             let mut decoded = [0; 64];
-            let jws = Jws::parse(out.into_text().unwrap(), &mut decoded).unwrap();
+            let jws = Jws::parse(&token, &mut decoded).unwrap();
             assert_eq!(jws.verify(&[&Trusting], &key), good, "{header}");
         }
     }
@@ -599,7 +548,7 @@ mod tests {
             }
         }
         let mut space = [0; 64];
-        let mut claims = |out: &mut dyn Sink| out.put(b"{}");
+        let mut claims = |out: &mut Writer<'_>| out.put(b"{}");
         let whole = sign(&Fixed, "JWT", KeyHeader::Id, &mut claims, &mut space).unwrap().len();
         for len in 0..whole {
             assert_eq!(
@@ -612,18 +561,19 @@ mod tests {
         assert_eq!(sign(&Fixed, "JWT", KeyHeader::Jwk, &mut claims, &mut space), Err(SignError::Key));
     }
 
-    /// Bytes for which there is room fit, with the padding of the last group.
+    /// Each length is encoded in place, between what is there before and behind.
     #[test]
-    fn the_room_behind_base64() {
-        for (size, put, room) in [(8, 0, 6), (8, 1, 5), (8, 2, 4), (7, 0, 3), (3, 0, 0), (3, 1, 0)] {
-            let mut space = [0; 8];
-            let mut out = SliceSink::new(&mut space[..size]);
-            let filled = encoded(&mut out, &mut |out| {
-                out.put(&[0; 2][..put])?;
-                assert_eq!(out.room(), room, "{put} bytes into {size}");
-                out.put(&[0; 6][..room])
-            });
-            assert_eq!(filled, Ok(()));
+    fn json_becomes_base64_in_place() {
+        let json: Vec<u8> = (0..40).collect();
+        for len in 0..json.len() {
+            let mut expected = LineSink::new(Vec::new());
+            base64url(&mut expected, &json[..len]).unwrap();
+            let expected = expected.into_inner();
+            let mut space = vec![7; 3 + expected.len() + 2];
+            assert_eq!(encode(&mut space, 3, &mut |out| out.put(&json[..len])), Ok(3 + expected.len()), "{len}");
+            assert_eq!(space, [&[7; 3], &expected[..], &[7; 2]].concat(), "{len}");
+            let mut small = vec![0; 2 + expected.len()];
+            assert!(encode(&mut small, 3, &mut |out| out.put(&json[..len])).is_err(), "{len}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use mcp_sansio::json::write::base64url;
-use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio::sink::{BodyBuffer, SliceStorage};
 use sha2::{Digest, Sha256};
 
 /// A `code_verifier`: 43 characters of 32 random bytes. [`Debug`](fmt::Debug) does not show it.
@@ -51,22 +51,22 @@ pub fn sha256_base64url(text: &str) -> Base64Of32 {
 
 /// 32 bytes as base64url: 43 characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Base64Of32([u8; 44]);
+pub struct Base64Of32([u8; 43]);
 
 impl Base64Of32 {
     /// Encodes 32 bytes.
     #[must_use]
     pub fn new(bytes: &[u8; 32]) -> Self {
-        // 32 bytes need 43 characters. The sink keeps one byte for a newline.
-        let mut text = [b'A'; 44];
-        let _ = base64url(&mut LineSink::new(SliceStorage::new(&mut text)), bytes);
+        // 32 bytes need 43 characters: it cannot be full.
+        let mut text = [b'A'; 43];
+        let _ = base64url(&mut BodyBuffer::new(SliceStorage::new(&mut text)), bytes);
         Base64Of32(text)
     }
 
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.first_chunk::<43>().and_then(|text| core::str::from_utf8(text).ok()).unwrap_or_default()
+        core::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 

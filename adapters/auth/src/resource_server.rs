@@ -46,9 +46,8 @@
 use core::fmt::{self, Write};
 
 use mcp_sansio::FullError;
-use mcp_sansio::json::write::string;
-use mcp_sansio::json::{JsonKind, Raw, Text};
-use mcp_sansio::sink::Sink;
+use mcp_sansio::json::{JsonKind, Object, Raw, Text};
+use mcp_sansio::sink::{BodyBuffer, MessageHead, Sink, SliceStorage, Storage, whole};
 use mcp_sansio_http::endpoint::RequestHead;
 use sha2::{Digest, Sha256};
 
@@ -667,39 +666,34 @@ impl<'c> ResourceMetadata<'c> {
     /// # Errors
     /// [`FullError::Never`] if it does not fit.
     pub fn write<'b>(&self, space: &'b mut [u8]) -> Result<Raw<'b>, FullError> {
-        let mut out = crate::jose::SliceSink::new(space);
-        out.put(b"{\"resource\":")?;
-        string(&mut out, self.resource)?;
-        for (name, values) in [
-            ("authorization_servers", self.issuers),
-            ("scopes_supported", self.scopes),
-            ("bearer_methods_supported", &["header"]),
-            ("dpop_signing_alg_values_supported", self.dpop_algorithms),
-        ] {
-            for (index, value) in values.iter().enumerate() {
-                if index == 0 {
-                    out.put(b",\"")?;
-                    out.put(name.as_bytes())?;
+        let mut out = BodyBuffer::new(SliceStorage::new(&mut *space));
+        whole(&mut out, MessageHead::Result, |out| {
+            let mut metadata = Object::open(out);
+            metadata.text("resource", self.resource);
+            for (name, values) in [
+                ("authorization_servers", self.issuers),
+                ("scopes_supported", self.scopes),
+                ("bearer_methods_supported", &["header"]),
+                ("dpop_signing_alg_values_supported", self.dpop_algorithms),
+            ] {
+                if let Some((first, others)) = values.split_first() {
+                    let out = metadata.key(name);
+                    out.put(b"[");
+                    out.string(first);
+                    for value in others {
+                        out.put(b",");
+                        out.string(value);
+                    }
+                    out.put(b"]");
                 }
-                out.put(if index == 0 { b"\":[" } else { b"," })?;
-                string(&mut out, value)?;
             }
-            out.put(if values.is_empty() { b"" } else { b"]" })?;
-        }
-        if self.dpop_required {
-            out.put(b",\"dpop_bound_access_tokens_required\":true")?;
-        }
-        for (name, value) in [("resource_name", self.name), ("resource_documentation", self.documentation)] {
-            if let Some(value) = value {
-                out.put(b",\"")?;
-                out.put(name.as_bytes())?;
-                out.put(b"\":")?;
-                string(&mut out, value)?;
-            }
-        }
-        out.put(b"}")?;
-        let text = out.into_text().ok_or(FullError::Never)?;
-        Raw::parse(text.as_bytes()).map_err(|_| FullError::Never)
+            metadata.boolean_if("dpop_bound_access_tokens_required", self.dpop_required.then_some(true));
+            metadata.text_if("resource_name", self.name);
+            metadata.text_if("resource_documentation", self.documentation);
+            metadata.close();
+        })?;
+        let len = out.storage.bytes().len();
+        Raw::parse(space.get(..len).unwrap_or_default()).map_err(|_| FullError::Never)
     }
 }
 
@@ -760,10 +754,9 @@ mod tests {
     #[test]
     fn a_token_needs_no_type() {
         let part = |bytes: &[u8]| {
-            let mut space = [0; 512];
-            let mut out = crate::jose::SliceSink::new(&mut space);
+            let mut out = BodyBuffer::new(Vec::new());
             mcp_sansio::json::write::base64url(&mut out, bytes).unwrap();
-            out.into_text().unwrap().to_string()
+            String::from_utf8(out.storage).unwrap()
         };
         let message = std::format!("{}.{}", part(br#"{"alg":"ES256"}"#), part(CLAIMS.as_bytes()));
         let mut signature = [0; 64];
@@ -888,10 +881,9 @@ mod tests {
         assert_eq!(trusting(r#"{"active":true}"#), Ok(()));
         assert_eq!(trusting(r#"{"active":true,"exp":1}"#), Err(TokenError::Expired));
         assert_eq!(trusting(r#"{"active":true,"aud":"x"}"#), Err(TokenError::Audience));
-        let mut space = [0; 64];
-        let mut out = crate::jose::SliceSink::new(&mut space);
+        let mut out = BodyBuffer::new(Vec::new());
         introspection_request("a+/=~b", &mut out).unwrap();
-        assert_eq!(out.into_text(), Some("token=a%2B%2F%3D%7Eb&token_type_hint=access_token"));
+        assert_eq!(out.storage, b"token=a%2B%2F%3D%7Eb&token_type_hint=access_token");
     }
 
     // spec: A174

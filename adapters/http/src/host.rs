@@ -3,15 +3,17 @@
 #[cfg(feature = "alloc")]
 mod connections;
 
+use mcp_sansio::FullError;
+use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, Storage};
-use mcp_sansio::{FullError, memory::Store};
+use mcp_sansio::sink::Storage;
 
 use crate::endpoint::{App, Endpoint, EndpointResponse, Grant, ResponseBody, StreamId, StreamStatus};
 use crate::http1::{Connection, ConnectionLimits, ConnectionStep, ResponseBuffer, Status};
 
 #[cfg(feature = "alloc")]
 pub use connections::{Broken, HostLimits, HttpHost, HttpSocket, Interest};
+pub use mcp_sansio::sink::BodyBuffer;
 
 /// One connection of an HTTP server, for requests of at most `H` headers. The [crate] has an example.
 ///
@@ -127,58 +129,6 @@ enum HeadCheck {
     /// It was refused.
     Refused,
     Undecided,
-}
-
-/// A buffer in which an endpoint writes JSON bodies. One is enough for all connections: each body is copied into
-/// its answer at once.
-#[derive(Debug)]
-pub struct BodyBuffer<S> {
-    storage: S,
-}
-
-impl<S: Storage> BodyBuffer<S> {
-    /// Makes a buffer in `storage`, whose size is the limit of a JSON answer.
-    pub const fn new(storage: S) -> Self {
-        BodyBuffer { storage }
-    }
-
-    /// Returns the storage with the written bytes.
-    pub fn into_inner(self) -> S {
-        self.storage
-    }
-}
-
-impl<S: Storage> Sink for BodyBuffer<S> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if self.storage.append(bytes) { Ok(()) } else { Err(FullError::Now) }
-    }
-
-    fn room(&self) -> usize {
-        match self.storage.limit() {
-            usize::MAX => usize::MAX,
-            limit => limit.saturating_sub(self.storage.bytes().len()),
-        }
-    }
-}
-
-impl<S: Storage> Out for BodyBuffer<S> {
-    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
-        Ok(())
-    }
-    fn end(&mut self) {}
-    fn mark(&self) -> Mark {
-        Mark::new(self.storage.bytes().len())
-    }
-    fn roll_back(&mut self, mark: Mark) {
-        self.storage.truncate(mark.at());
-    }
-    fn hold(&mut self, _: bool) {}
-    fn held(&self) -> bool {
-        false
-    }
-    fn capacity(&self) -> usize {
-        self.storage.limit()
-    }
 }
 
 /// The parts that serve a connection.
@@ -486,19 +436,6 @@ fn write_response(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_body_is_rolled_back() {
-        let mut bytes = [0; 8];
-        let mut body = BodyBuffer::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
-        body.begin(MessageHead::Result).unwrap();
-        body.put(b"abc").unwrap();
-        let mark = body.mark();
-        body.put(b"defgh").unwrap();
-        assert_eq!((body.put(b"i"), body.room(), body.capacity()), (Err(FullError::Now), 0, 8));
-        body.roll_back(mark);
-        assert_eq!((body.storage.bytes(), body.room()), (&b"abc"[..], 5));
-    }
 
     /// Also while bytes for the client wait: a driver that sends them first calls `leave` late.
     #[test]

@@ -156,7 +156,7 @@ impl<S: Send> Waiting<'_, S> {
             let admitted = server.endpoint.admit(&app, &parts.head(), &mut body);
             match admitted {
                 Ok(Some(grant)) => Poll::Ready(Ok(grant)),
-                Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),
+                Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.storage, &shared.unsent)))),
                 Ok(None) => {
                     let key = *key.get_or_insert_with(|| server.waits.key());
                     server.waits.undecided(key, &waker);
@@ -206,7 +206,7 @@ impl<S: Send> Waiting<'_, S> {
                     }
                     streamed
                 }
-                _ => respond(&response, Body::counted(body.into_inner(), &shared.unsent)),
+                _ => respond(&response, Body::counted(body.storage, &shared.unsent)),
             })
         });
         answered.unwrap_or_else(|| Poll::Ready(status(StatusCode::INTERNAL_SERVER_ERROR)))

@@ -244,7 +244,7 @@ impl<S: Send> Mount for Shared<S> {
             let mut events = BodyBuffer::new(Vec::new());
             let (endpoint, mut app) = server.parts();
             let status = endpoint.pull(id, &mut app, now, &mut events);
-            let (events, over) = (events.into_inner(), matches!(status, StreamStatus::End | StreamStatus::Stale));
+            let (events, over) = (events.storage, matches!(status, StreamStatus::End | StreamStatus::Stale));
             server.waits.wake_posts(id);
             if !events.is_empty() || over {
                 return Poll::Ready((events.into(), over));

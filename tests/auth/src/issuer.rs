@@ -124,7 +124,7 @@ impl State {
     pub fn sign(&self, claims: &Value) -> String {
         let (id, mut space) = (self.key.to_string(), [0; 4096]);
         let key = Es256Key::from_bytes(&[self.key.max(1); 32]).unwrap().key_id(&id);
-        let mut write = |out: &mut dyn mcp_sansio::sink::Sink| out.put(claims.to_string().as_bytes());
+        let mut write = |out: &mut mcp_sansio::sink::Writer<'_>| out.put(claims.to_string().as_bytes());
         sign(&key, "at+jwt", KeyHeader::Id, &mut write, &mut space).unwrap().to_owned()
     }
 

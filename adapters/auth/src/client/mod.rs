@@ -1,6 +1,5 @@
 //! The flow of a client to its token. It needs an allocator.
 
-pub(crate) mod buffer;
 pub mod config;
 mod demand;
 pub mod error;
@@ -11,4 +10,5 @@ mod requests;
 mod state;
 pub mod steps;
 pub mod store;
+mod text;
 pub mod well_known;

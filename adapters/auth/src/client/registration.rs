@@ -4,13 +4,13 @@
 use alloc::string::String;
 
 use mcp_sansio::json::Object;
-use mcp_sansio::sink::to_vec;
 use mcp_sansio_http::client::Url;
 
 use crate::client::config::{AuthMethod, AuthorizationConfig, RegisteredClient, Secret};
 use crate::client::error::{AuthorizationError, Document};
 use crate::client::metadata::{IntoSome, Members, ServerMetadata};
 use crate::client::store::Registration;
+use crate::client::text::text_of;
 use crate::url::Reach;
 
 /// A client and the way in which it authenticates.
@@ -98,7 +98,7 @@ pub(crate) fn method_to_ask(metadata: &ServerMetadata) -> Result<AuthMethod, Aut
 /// server that has refused the `application_type` that belongs to the redirect URI.
 pub(crate) fn request(config: &AuthorizationConfig, method: AuthMethod, scope: &str, other_type: bool) -> String {
     let is_native = Url::parse(&config.redirect_uri).is_ok_and(|url| Reach::of(&url) == Reach::Loopback);
-    let json = to_vec(|out| {
+    text_of(|out| {
         let mut object = Object::open(out);
         let uris = object.key("redirect_uris");
         uris.put(b"[");
@@ -112,8 +112,7 @@ pub(crate) fn request(config: &AuthorizationConfig, method: AuthMethod, scope: &
         object.text("application_type", if is_native != other_type { "native" } else { "web" });
         object.text("token_endpoint_auth_method", method.as_str());
         object.close();
-    });
-    String::from_utf8(json.unwrap_or_default()).unwrap_or_default()
+    })
 }
 
 /// Reads the answer to a registration that asked for `method`.

@@ -3,13 +3,11 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::json::write::base64;
-use mcp_sansio::sink::Sink;
+use mcp_sansio::sink::Writer;
 use mcp_sansio_http::client::Url;
 
-use crate::client::buffer::Buffer;
 use crate::client::config::{AuthMethod, IdentityProvider, RegisteredClient, Secret};
 use crate::client::error::{AuthorizationError, Document, FetchFailure};
 use crate::client::metadata::{Members, includes};
@@ -17,6 +15,7 @@ use crate::client::registration::Client;
 use crate::client::state::Flow;
 use crate::client::steps::{Environment, FetchStep, Response};
 use crate::client::store::Token;
+use crate::client::text::text_of;
 use crate::client::well_known::origin;
 use crate::dpop::Proof;
 use crate::form::{FormWriter, encode};
@@ -53,26 +52,28 @@ pub(crate) fn authorization(flow: &Flow, redirect_uri: &str, verifier: &CodeVeri
     let separator = if endpoint.contains('?') { "&" } else { "?" };
     // OpenID Connect servers ignore `offline_access` without it (OpenID Connect Core, section 11).
     let prompt = if includes(&flow.scope, OFFLINE_ACCESS) { "consent" } else { "" };
-    let mut url = Buffer::after(&alloc::format!("{endpoint}{separator}"));
-    let mut form = FormWriter::new(&mut url);
-    for (name, value) in [
+    let challenge = verifier.challenge();
+    let query = [
         ("response_type", "code"),
         ("client_id", flow.client.as_ref().map_or("", |client| &client.client_id)),
         ("redirect_uri", redirect_uri),
         ("state", &flow.state),
-        ("code_challenge", verifier.challenge().as_str()),
+        ("code_challenge", challenge.as_str()),
         ("code_challenge_method", "S256"),
         ("scope", &flow.scope),
         ("prompt", prompt),
         ("resource", &flow.resource),
         ("dpop_jkt", jkt),
-    ] {
-        if !value.is_empty() {
-            // A buffer that grows takes everything.
-            let _ = form.field(name, value);
-        }
+    ];
+    alloc::format!("{endpoint}{separator}{}", text_of(|out| write_fields(&mut FormWriter::new(out), &query)))
+}
+
+/// Writes the fields that are not empty.
+fn write_fields(form: &mut FormWriter<'_, Writer<'_>>, fields: &[(&str, &str)]) {
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        // A text that grows takes everything.
+        let _ = form.field(name, value);
     }
-    url.into_string()
 }
 
 /// Makes the request of a token exchange
@@ -143,53 +144,40 @@ fn post(
 ) -> Result<FetchStep, AuthorizationError> {
     let headers = [("Accept", "application/json"), ("Content-Type", "application/x-www-form-urlencoded")];
     let mut headers = headers.map(|(name, value)| (name, value.to_string())).into();
-    let mut body = Buffer::default();
-    let mut form = FormWriter::new(&mut body);
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        // A buffer that grows takes everything.
-        let _ = form.field(name, value);
-    }
-    authenticate(client, issuer, &mut form, &mut headers, env)?;
+    let mut authenticated = Ok(());
+    let body = text_of(|out| {
+        let mut form = FormWriter::new(out);
+        write_fields(&mut form, fields);
+        authenticated = authenticate(client, issuer, &mut form, &mut headers, env);
+    });
+    authenticated?;
     if let Some((key, nonce)) = key {
         headers.push(("DPoP", proof("POST", url, None, nonce, key, env)?));
     }
-    Ok(FetchStep {
-        method: "POST",
-        url: url.to_string(),
-        headers,
-        body: body.into_string(),
-        limit: 0,
-        is_configured: false,
-    })
+    Ok(FetchStep { method: "POST", url: url.to_string(), headers, body, limit: 0, is_configured: false })
 }
 
 /// Adds what shows who the client is.
 fn authenticate(
     client: &Client,
     issuer: &str,
-    form: &mut FormWriter<'_, Buffer>,
+    form: &mut FormWriter<'_, Writer<'_>>,
     headers: &mut Vec<(&'static str, String)>,
     env: &mut Environment<'_>,
 ) -> Result<(), AuthorizationError> {
     let secret = client.secret.as_ref().map_or("", Secret::expose);
     match client.method {
-        AuthMethod::None if client.client_id.is_empty() => {}
-        AuthMethod::None => {
-            let _ = form.field("client_id", &client.client_id);
-        }
+        AuthMethod::None => write_fields(form, &[("client_id", &client.client_id)]),
         AuthMethod::SecretBasic => headers.push(("Authorization", basic(&client.client_id, secret))),
-        AuthMethod::SecretPost => {
-            let _ = form.field("client_id", &client.client_id);
-            let _ = form.field("client_secret", secret);
-        }
+        AuthMethod::SecretPost => write_fields(form, &[("client_id", &client.client_id), ("client_secret", secret)]),
         AuthMethod::PrivateKeyJwt => {
             let key = env.client_key.ok_or(AuthorizationError::NoClientAuthentication)?;
             let (mut random, mut space) = ([0; 16], alloc::vec![0; SIGNED]);
             (env.random)(&mut random);
             let assertion = client_assertion(key, &client.client_id, issuer, env.now, &random, &mut space);
             let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-            let _ = form.field("client_assertion_type", kind);
-            let _ = form.field("client_assertion", assertion.map_err(AuthorizationError::Sign)?);
+            let assertion = assertion.map_err(AuthorizationError::Sign)?;
+            write_fields(form, &[("client_assertion_type", kind), ("client_assertion", assertion)]);
         }
     }
     Ok(())
@@ -198,14 +186,12 @@ fn authenticate(
 /// Returns the header of `client_secret_basic`: both parts are form-encoded first
 /// ([RFC 6749, section 2.3.1](https://www.rfc-editor.org/rfc/rfc6749#section-2.3.1)).
 fn basic(client_id: &str, secret: &str) -> String {
-    let mut pair = Buffer::default();
-    let mut out = Buffer::after("Basic ");
-    // A buffer that grows takes everything.
-    let _: Result<(), FullError> = encode(&mut pair, client_id)
-        .and_then(|()| pair.put(b":"))
-        .and_then(|()| encode(&mut pair, secret))
-        .and_then(|()| base64(&mut out, pair.into_string().as_bytes()));
-    out.into_string()
+    let pair = text_of(|out| {
+        out.write(|out| encode(out, client_id));
+        out.put(b":");
+        out.write(|out| encode(out, secret));
+    });
+    alloc::format!("Basic {}", text_of(|out| out.write(|out| base64(out, pair.as_bytes()))))
 }
 
 /// Makes a proof of possession.

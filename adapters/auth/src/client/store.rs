@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use mcp_sansio::json::{JsonKind, Object, Raw};
-use mcp_sansio::sink::to_vec;
 
 use crate::client::config::{AuthMethod, Secret};
+use crate::client::text::text_of;
 use crate::time::UnixSeconds;
 
 /// Registrations by issuer, and tokens by server, issuer and resource.
@@ -136,7 +136,7 @@ impl CredentialStore {
     /// Returns the store as JSON. It has secrets.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let json = to_vec(|out| {
+        text_of(|out| {
             let mut store = Object::open(out);
             store.number("version", 1);
             list(&mut store, "registrations", &self.registrations, |registration, entry| {
@@ -165,8 +165,7 @@ impl CredentialStore {
                 text(entry, "scope", &token.scope);
             });
             store.close();
-        });
-        String::from_utf8(json.unwrap_or_default()).unwrap_or_default()
+        })
     }
 
     /// Reads a store.

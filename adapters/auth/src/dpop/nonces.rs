@@ -2,9 +2,9 @@
 
 use hmac::{Hmac, Mac};
 use mcp_sansio::json::write::base64url;
+use mcp_sansio::sink::{BodyBuffer, SliceStorage};
 use sha2::Sha256;
 
-use crate::jose::SliceSink;
 use crate::time::UnixSeconds;
 
 /// Makes nonces for the proofs of clients, and checks them, without memory: each is a code of the time under a key. A
@@ -54,7 +54,7 @@ impl Nonces {
         let code = mac.finalize().into_bytes();
         let mut text = [0; NONCE_TEXT];
         // 16 bytes are 22 characters: it cannot be full.
-        let _ = base64url(&mut SliceSink::new(&mut text), code.get(..16).unwrap_or_default());
+        let _ = base64url(&mut BodyBuffer::new(SliceStorage::new(&mut text)), code.get(..16).unwrap_or_default());
         text
     }
 }

@@ -2,15 +2,15 @@
 
 use core::fmt;
 
-use mcp_sansio::json::Raw;
-use mcp_sansio::json::write::{base64url, decode_base64};
-use mcp_sansio::sink::Sink;
+use mcp_sansio::json::write::decode_base64;
+use mcp_sansio::json::{Object, Raw};
+use mcp_sansio::sink::{BodyBuffer, MessageHead, SliceStorage, whole};
 use p256::EncodedPoint;
 use p256::ecdsa::signature::{Signer as _, Verifier as _};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use p256::pkcs8::DecodePrivateKey;
 
-use super::{Jwk, SignError, Signer, SliceSink, Verifier};
+use super::{Jwk, SignError, Signer, Verifier, write_bytes};
 
 /// Length of a public key as JWK: the names of its members, and two times 43 characters.
 const PUBLIC: usize = 126;
@@ -83,15 +83,16 @@ impl<'k> Es256Key<'k> {
         let point = key.verifying_key().to_encoded_point(false);
         let (Some(x), Some(y)) = (point.x(), point.y()) else { return Err(KeyError) };
         let mut public = [0; PUBLIC];
-        let mut out = SliceSink::new(&mut public);
-        let mut write = || {
-            out.put(br#"{"crv":"P-256","kty":"EC","x":""#)?;
-            base64url(&mut out, x)?;
-            out.put(br#"","y":""#)?;
-            base64url(&mut out, y)?;
-            out.put(br#""}"#)
-        };
-        write().map_err(|_| KeyError)?;
+        let mut out = BodyBuffer::new(SliceStorage::new(&mut public));
+        let written = whole(&mut out, MessageHead::Result, |out| {
+            let mut public = Object::open(out);
+            public.text("crv", "P-256");
+            public.text("kty", "EC");
+            write_bytes(&mut public, "x", x);
+            write_bytes(&mut public, "y", y);
+            public.close();
+        });
+        written.map_err(|_| KeyError)?;
         Ok(Es256Key { key, public, id: None })
     }
 }

@@ -1,12 +1,11 @@
 //! The ring of the last occurrences, in lent memory.
 
-use mcp_sansio::FullError;
 use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Object, Raw, write};
 use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, ServerChange};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
-use mcp_sansio::sink::{Mark, MessageHead, Out, Sink, whole};
+use mcp_sansio::sink::{BodyBuffer, MessageHead, Out, Sink, SliceStorage, Storage, whole};
 
 use crate::events::event_type::EventType;
 use crate::events::source::{Cursor, EventSubscription, Occurrences};
@@ -302,17 +301,18 @@ impl<'m> Events<'m> {
             })
         };
         // Writes it twice, so that no more occurrences are dropped than it needs.
-        let mut out = Piece { len: 0, bytes: None };
-        write(&mut out).map_err(|_| EmitError::NotWritten)?;
-        let len = occurrence.id.len() + out.len;
+        let mut length = BodyBuffer::new(Length(0));
+        write(&mut length).map_err(|_| EmitError::NotWritten)?;
+        let len = occurrence.id.len() + length.storage.0;
         let at = self.make_room(HEAD + len)?;
         let number = |number: usize| u32::try_from(number).map(u32::to_le_bytes).map_err(|_| EmitError::TooLarge);
         let timestamp = occurrence.timestamp.unwrap_or(self.unix_millis(now)).to_le_bytes();
         let id = occurrence.id.as_bytes();
         let head = [&number(len)?[..], &number(self.last)?, &timestamp, &event.to_le_bytes(), &[id_len], id];
-        let mut out = Piece { len: 0, bytes: self.store.bytes_mut().get_mut(at..at + HEAD + len) };
+        let place = self.store.bytes_mut().get_mut(at..at + HEAD + len).unwrap_or_default();
+        let mut out = BodyBuffer::new(SliceStorage::new(place));
         let written = head.iter().try_for_each(|part| out.put(part)).and_then(|()| write(&mut out));
-        if written.is_err() || out.len != HEAD + len {
+        if written.is_err() || out.storage.bytes().len() != HEAD + len {
             return Err(EmitError::NotWritten);
         }
         if at < self.end {
@@ -413,43 +413,20 @@ pub fn emit<S: HasEvents>(
     Ok(())
 }
 
-/// A sink that counts, and writes to memory if there is any.
-struct Piece<'p> {
-    len: usize,
-    bytes: Option<&'p mut [u8]>,
-}
+/// The number of bytes that were written.
+struct Length(usize);
 
-impl Sink for Piece<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        if let Some(all) = &mut self.bytes {
-            let place = all.get_mut(self.len..).and_then(|free| free.get_mut(..bytes.len()));
-            place.ok_or(FullError::Never)?.copy_from_slice(bytes);
-        }
-        self.len += bytes.len();
-        Ok(())
+impl Storage for Length {
+    fn bytes(&self) -> &[u8] {
+        &[]
     }
-
-    fn room(&self) -> usize {
-        usize::MAX
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        self.0 += bytes.len();
+        true
     }
-}
-
-impl Out for Piece<'_> {
-    fn begin(&mut self, _: MessageHead<'_>) -> Result<(), FullError> {
-        Ok(())
-    }
-    fn end(&mut self) {}
-    fn mark(&self) -> Mark {
-        Mark::new(self.len)
-    }
-    fn roll_back(&mut self, mark: Mark) {
-        self.len = mark.at();
-    }
-    fn hold(&mut self, _: bool) {}
-    fn held(&self) -> bool {
-        false
-    }
-    fn capacity(&self) -> usize {
+    fn truncate(&mut self, _: usize) {}
+    fn drop_front(&mut self, _: usize) {}
+    fn limit(&self) -> usize {
         usize::MAX
     }
 }

@@ -99,7 +99,7 @@ mod methods;
 mod place;
 #[cfg(feature = "alloc")]
 pub mod receiver;
-mod record_out;
+mod record_bytes;
 mod response;
 mod store;
 mod waiters;

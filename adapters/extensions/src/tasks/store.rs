@@ -9,13 +9,13 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RequestToken, RespondError};
 use mcp_sansio::service::{Call, CustomRequest, InputError, InputRequest, InputResponse};
-use mcp_sansio::sink::{MessageHead, Out, whole};
+use mcp_sansio::sink::{BodyBuffer, MessageHead, Out, whole};
 
 use crate::shared::date::iso_8601;
 #[cfg(test)]
 use crate::shared::looks;
 use crate::tasks::machine::{Session, Stamp, TaskId, TaskSlot, TaskStatus};
-use crate::tasks::record_out::RecordOut;
+use crate::tasks::record_bytes::RecordBytes;
 use crate::tasks::waiters::{self, WAITER};
 
 /// The identifier of the extension.
@@ -365,7 +365,7 @@ impl<'m> Tasks<'m> {
         let head = [key.len() as u8];
         self.records.extend(at, &head).map_err(|_| TaskError::NoRoom)?;
         self.records.extend(at, key.as_bytes()).map_err(|_| TaskError::NoRoom)?;
-        let mut out = RecordOut { records: &mut self.records, at, from: 1 + key.len(), len: 0 };
+        let mut out = BodyBuffer::new(RecordBytes { records: &mut self.records, at, from: 1 + key.len() });
         whole(&mut out, MessageHead::Result, |out| question.write(out, revision, client)).map_err(|_| TaskError::NoRoom)
     }
 
@@ -470,7 +470,7 @@ impl<'m> Tasks<'m> {
         let from = self.records.used();
         let mut failed = true;
         if let Ok(at) = self.records.begin(owner, RESPONSE, 0) {
-            let mut out = RecordOut { records: &mut self.records, at, from: 0, len: 0 };
+            let mut out = BodyBuffer::new(RecordBytes { records: &mut self.records, at, from: 0 });
             let responded = respond(revision, &mut out);
             if responded == Err(RespondError::WrongKind) {
                 self.records.drop_last(from);

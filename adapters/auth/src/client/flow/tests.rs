@@ -8,8 +8,8 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
-use crate::client::buffer::Buffer;
 use crate::client::config::{AuthMethod, AuthorizationLimits, RegisteredClient};
+use crate::client::text::text_of;
 use crate::form::{self, encode};
 
 const SERVER: &str = "https://h.example/mcp";
@@ -81,9 +81,7 @@ const METADATA: &str = r#"{"issuer":"https://as.example","authorization_endpoint
 const TOKEN: &str = r#"{"access_token":"T1","token_type":"bearer","expires_in":3600,"refresh_token":"R1"}"#;
 
 fn percent(text: &str) -> String {
-    let mut out = Buffer::default();
-    encode(&mut out, text).unwrap();
-    out.into_string()
+    text_of(|out| out.write(|out| encode(out, text)))
 }
 
 impl World {
