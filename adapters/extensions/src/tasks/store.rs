@@ -1,5 +1,7 @@
 //! The table of tasks, and the memory for what belongs to them.
 
+use core::mem::take;
+
 use mcp_sansio::error::{RpcError, write_error};
 use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::memory::records::{OVERHEAD, Record, Records};
@@ -173,6 +175,8 @@ pub struct Tasks<'m> {
     share: usize,
     share_bytes: usize,
     epoch: u64,
+    /// The slot at which [`next`](Tasks::next) begins.
+    next: u16,
     #[cfg(feature = "alloc")]
     pub(crate) process: u32,
 }
@@ -196,6 +200,7 @@ impl<'m> Tasks<'m> {
             share: usize::MAX,
             share_bytes: usize::MAX,
             epoch: 0,
+            next: 0,
             #[cfg(feature = "alloc")]
             process: 0,
         }
@@ -371,9 +376,7 @@ impl<'m> Tasks<'m> {
 
     /// Returns a task whose questions are all answered, once: its work can go on.
     pub fn next_answered(&mut self) -> Option<TaskToken> {
-        let token = self.first(|slot| slot.answered)?;
-        self.slot_mut(token)?.answered = false;
-        Some(token)
+        self.next(|slot| take(&mut slot.answered))
     }
 
     /// Returns the answer to a question. It comes from the client: the program checks it.
@@ -390,17 +393,32 @@ impl<'m> Tasks<'m> {
 
     /// Returns a task that its client has cancelled, once: stop its work.
     pub fn next_cancelled(&mut self) -> Option<TaskToken> {
-        let token = self.first(|slot| slot.cancelled)?;
-        self.slot_mut(token)?.cancelled = false;
-        Some(token)
+        self.next(|slot| take(&mut slot.cancelled))
     }
 
     /// Returns the id of a task that has changed since it was returned before: publish
     /// [`ServerChange::Topic`](mcp_sansio::server::ServerChange::Topic) with the member `taskIds` and this key.
     pub fn next_change(&mut self) -> Option<TaskId> {
-        let slot = self.slots.iter_mut().find(|slot| slot.changed)?;
-        slot.changed = false;
-        Some(slot.id)
+        let token = self.next(|slot| take(&mut slot.changed))?;
+        self.id(token)
+    }
+
+    /// Returns the next task from which `take` takes something: it begins behind the last one that was returned, so a loop over all
+    /// of them looks at each slot twice at most.
+    fn next(&mut self, take: impl Fn(&mut TaskSlot) -> bool) -> Option<TaskToken> {
+        for _ in 0..self.slots() {
+            #[cfg(test)]
+            looks::add_one();
+            let at = if usize::from(self.next) < self.slots() { self.next } else { 0 };
+            self.next = at.wrapping_add(1);
+            if let Some(slot) = self.slots.get_mut(usize::from(at))
+                && slot.is_live()
+                && take(slot)
+            {
+                return Some(TaskToken { slot: at, stamp: slot.stamp });
+            }
+        }
+        None
     }
 
     /// Returns a `tasks/result` of 2025-11-25 that goes on, because its task has ended or asks the client, once: resume it by
@@ -815,6 +833,38 @@ mod tests {
             assert_eq!((tasks.count(), looks::take()), (usize::from(count), 0));
             tasks.expire(5);
             assert_eq!((tasks.count(), tasks.records.used(), looks::take()), (0, 0, 1));
+        }
+    }
+
+    /// The work of a turn grows with the tasks, not with their square: each of them was once searched from the first task.
+    #[test]
+    fn a_turn_looks_at_each_task_a_few_times() {
+        for count in [10, 100, 300_u16] {
+            let mut slots = Vec::from_iter((0..count).map(|_| TaskSlot::FREE));
+            let mut bytes = vec![0; 128 * usize::from(count)];
+            let mut tasks = Tasks::new(slots.as_mut_slice(), bytes.as_mut_slice());
+            let client = ClientCapabilities::NONE.with(ClientCapability::Roots);
+            let owner = Owner { principal: None, revision: Revision::LATEST, client, session: None };
+            for number in 0..count {
+                let [a, b] = number.to_be_bytes();
+                let random = [a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b];
+                let token = tasks.create(&TaskOptions::new(random), &owner, 0).unwrap();
+                tasks.ask(token, 0, &[InputRequest::roots("r")]).unwrap();
+                let answers = Raw::constant(r#"{"r":{"roots":[]}}"#);
+                tasks.take_responses(token, answers, 0).unwrap();
+            }
+            let tokens: Vec<_> = tasks.tokens().collect();
+            looks::take();
+            let mut all = [0; 3];
+            all[0] = core::iter::from_fn(|| tasks.next_answered()).count();
+            tokens.iter().for_each(|token| tasks.cancel(*token, 1).unwrap());
+            all[1] = core::iter::from_fn(|| tasks.next_cancelled()).count();
+            all[2] = core::iter::from_fn(|| tasks.next_change()).count();
+            assert_eq!(all, [usize::from(count); 3]);
+            // One that was passed is found too.
+            tasks.set_message(tokens[0], 2, "late").unwrap();
+            assert!(tasks.next_change().is_some() && tasks.next_change().is_none());
+            assert!(looks::take() < 10 * usize::from(count));
         }
     }
 }

@@ -254,7 +254,7 @@ impl Webhooks {
         has_scheme && is_plain && url.len() <= 2048 && host(url).is_some()
     }
 
-    /// Returns all subscriptions. Once in a turn or a request, but not for each delivery.
+    /// Returns all subscriptions. Call it once in a turn or a request, not for each delivery.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Hook)> + Clone {
         self.hooks.iter().map(|(number, hook)| {
             #[cfg(test)]
