@@ -142,9 +142,16 @@ impl<S: Read + Write> Write for TlsStream<S> {
 mcp_sansio::debug_fields!(impl<S: fmt::Debug> for TlsStream<S> { socket });
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::HttpStream;
+
+    /// Makes a configuration that trusts no certificate.
+    pub(in crate::http) fn config() -> Arc<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        Arc::new(config.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+    }
 
     /// A socket whose calls are interrupted by a signal once, and whose peer hangs up.
     #[derive(Default)]
@@ -175,10 +182,7 @@ mod tests {
 
     #[test]
     fn a_signal_ends_no_handshake() {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-        let connector = TlsConnector::new("example.com", Some(Arc::new(config))).unwrap();
+        let connector = TlsConnector::new("example.com", Some(config())).unwrap();
         let mut stream = HttpStream::new(Interrupted::default(), Some(&connector)).unwrap();
         assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::ConnectionReset);
         assert!(stream.socket().reads == 2 && stream.socket().writes >= 2 && !stream.is_up());
@@ -217,10 +221,7 @@ mod tests {
     }
 
     fn stream(socket: Scripted) -> HttpStream<Scripted> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-        let connector = TlsConnector::new("example.com", Some(Arc::new(config))).unwrap();
+        let connector = TlsConnector::new("example.com", Some(config())).unwrap();
         HttpStream::new(socket, Some(&connector)).unwrap()
     }
 

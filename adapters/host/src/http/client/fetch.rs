@@ -147,14 +147,13 @@ impl Fetcher {
         if refused.is_some() && addresses.is_empty() {
             return Ok(refused);
         }
-        let socket = connect(&addresses, each, end)?;
+        let socket = Patient { socket: connect(&addresses, each, end)?, end };
         let secure = url.is_secure().then(|| TlsConnector::new(url.host(), self.tls.clone())).transpose();
         let mut stream = HttpStream::new(socket, secure.map_err(io::Error::other)?.as_ref())?;
         while !stream.is_up() {
-            patient(stream.socket(), end)?;
             stream.handshake()?;
         }
-        carry(fetch, stream, HttpStream::socket, end).map(|()| None)
+        carry(fetch, stream).map(|()| None)
     }
 }
 
@@ -178,25 +177,45 @@ fn connect(addresses: &[SocketAddr], each: Duration, end: Instant) -> io::Result
     Err(failed)
 }
 
-/// Lets the socket wait as long as there is time.
-fn patient(socket: &TcpStream, end: Instant) -> io::Result<()> {
-    let left = left(end)?.max(Duration::from_millis(1));
-    socket.set_read_timeout(Some(left))?;
-    socket.set_write_timeout(Some(left))
+/// A socket that waits as long as there is time. It sets the time for each call: TLS makes several for one read, as many as its peer has
+/// pieces for one record.
+struct Patient {
+    socket: TcpStream,
+    end: Instant,
+}
+
+impl Patient {
+    fn wait(&self) -> io::Result<()> {
+        let left = left(self.end)?.max(Duration::from_millis(1));
+        self.socket.set_read_timeout(Some(left))?;
+        self.socket.set_write_timeout(Some(left))
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
+        self.socket.read(space)
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait()?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
 }
 
 /// Moves bytes until there is a response or another connection is needed. It is an error if the time is over before.
-fn carry<C: Read + Write>(
-    fetch: &mut Fetch<'_>,
-    mut link: C,
-    socket: impl Fn(&C) -> &TcpStream,
-    end: Instant,
-) -> io::Result<()> {
+fn carry(fetch: &mut Fetch<'_>, mut link: impl Read + Write) -> io::Result<()> {
     fetch.connected();
     // After a failed write the response may still be there to read.
     let mut trouble = None;
     while !fetch.pending().is_empty() && trouble.is_none() {
-        patient(socket(&link), end)?;
         match link.write(fetch.pending()) {
             Ok(0) => trouble = Some(ErrorKind::WriteZero.into()),
             Ok(n) => fetch.sent(n),
@@ -206,7 +225,6 @@ fn carry<C: Read + Write>(
     }
     trouble = trouble.or(link.flush().err());
     while !fetch.space().is_empty() {
-        patient(socket(&link), end)?;
         match link.read(fetch.space()) {
             Ok(0) => {
                 fetch.closed();
@@ -220,8 +238,9 @@ fn carry<C: Read + Write>(
     Ok(())
 }
 
+/// Returns whether the call is made again: a socket that has waited to the end returns another error then.
 fn is_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]
@@ -280,6 +299,44 @@ mod tests {
         assert!(matches!(url, FetchFailed::Request(FetchError::Url(_))));
     }
 
+    /// A peer that sends one byte after the other, of an answer or of a record of TLS, has no more time than another.
+    #[test]
+    fn a_peer_that_drips_is_left_at_the_end_of_the_time() {
+        let drip = |beginning: &'static [u8]| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = thread::spawn(move || {
+                let (mut socket, _) = listener.accept().unwrap();
+                let end = Instant::now() + Duration::from_secs(5);
+                let mut sent = socket.write_all(beginning);
+                while sent.is_ok() && Instant::now() < end {
+                    thread::sleep(Duration::from_millis(20));
+                    sent = socket.write_all(b"1");
+                }
+                sent.is_err()
+            });
+            (address, server)
+        };
+        let schemes: &[(&str, &[u8])] = &[
+            ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"),
+            ("http", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n"),
+            ("http", b"HTTP/1.1 200 OK\r\nX: "),
+            #[cfg(feature = "tls")]
+            ("https", b"\x16\x03\x03\x40\x00"),
+        ];
+        for (scheme, beginning) in schemes {
+            let (address, server) = drip(beginning);
+            let fetcher = Fetcher::new(FetchLimits::DEFAULT.time(500));
+            #[cfg(feature = "tls")]
+            let fetcher = fetcher.tls(crate::http::tls::tests::config());
+            let begun = Instant::now();
+            let failed = fetcher.fetch(&FetchRequest::get(&format!("{scheme}://{address}/"))).unwrap_err();
+            assert!(matches!(failed, FetchFailed::Exchange(FailureReason::TimedOut, _)), "{scheme}: {failed}");
+            assert!(begun.elapsed() < Duration::from_secs(3), "{scheme}");
+            assert!(server.join().unwrap(), "{scheme}: the connection is open still");
+        }
+    }
+
     /// A name that stands for an address which is not allowed.
     #[test]
     fn addresses_that_are_not_allowed() {
@@ -300,10 +357,10 @@ mod tests {
 
     #[test]
     fn what_passes_with_time_is_waited_for() {
-        for kind in [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted] {
+        for kind in [ErrorKind::WouldBlock, ErrorKind::Interrupted] {
             assert!(is_wait(&kind.into()), "{kind}");
         }
-        for kind in [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::Other] {
+        for kind in [ErrorKind::TimedOut, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::Other] {
             assert!(!is_wait(&kind.into()), "{kind}");
         }
         assert_eq!(left(Instant::now()).unwrap_err().kind(), ErrorKind::TimedOut);
@@ -312,7 +369,6 @@ mod tests {
 
     /// A connection that takes a byte at a time, and is interrupted and then lost.
     struct Weak {
-        socket: TcpStream,
         sent: Vec<u8>,
         writes: usize,
         fails_after: usize,
@@ -352,7 +408,6 @@ mod tests {
     /// The response counts, also after a failed write; else the first failure does.
     #[test]
     fn a_response_is_read_from_a_weak_connection() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let fine: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         for (fails_after, answer, failure) in [
             (usize::MAX, fine, None),
@@ -363,9 +418,7 @@ mod tests {
             let request = FetchRequest::get("http://127.0.0.1/a");
             let mut fetch = Fetch::growing(&request, FetchLimits::DEFAULT.time(60_000), 0).unwrap();
             assert!(fetch.connects());
-            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let mut weak = Weak { socket, sent: Vec::new(), writes: 0, fails_after, answer };
-            let end = Instant::now() + Duration::from_secs(60);
+            let mut weak = Weak { sent: Vec::new(), writes: 0, fails_after, answer };
             let carried = {
                 let weak = &mut weak;
                 struct Lent<'w>(&'w mut Weak);
@@ -382,7 +435,7 @@ mod tests {
                         self.0.flush()
                     }
                 }
-                carry(&mut fetch, Lent(weak), |lent| &lent.0.socket, end)
+                carry(&mut fetch, Lent(weak))
             };
             assert_eq!(carried.map_err(|error| error.kind()).err(), failure);
             match fails_after {
