@@ -66,7 +66,8 @@ mcp_sansio::options! {
         session_rest: Millis = 60_000,
         /// Number of sessions of one principal. For one more, one of its own is ended as for `session_rest`, or the
         /// request gets 503. Clients without a principal cannot be distinguished: for them only the total and
-        /// `session_rest` count. Default: 1,000.
+        /// `session_rest` count. When a session begins, those of its principal are counted: a large number costs time. Default:
+        /// 1,000.
         session_share: usize = 1_000,
         /// Number of requests in flight of one session, or of one principal with all its sessions: answers that were
         /// put off, that wait for the client, or that go out in windows. At most three quarters of the endpoint's

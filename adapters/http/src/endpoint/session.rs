@@ -141,15 +141,16 @@ impl<'m> Sessions<'m> {
     }
 
     /// Returns the sessions of a principal.
-    pub(crate) fn of<'s>(&'s self, (name, hash): Hashed<'s>) -> impl Iterator<Item = (u16, &'s Session)> {
-        let slots = self.slots.as_slice();
+    pub(crate) fn of(&self, (name, hash): Hashed<'_>) -> impl Iterator<Item = (u16, &Session)> {
+        let (slots, owner) = (self.slots.as_slice(), Principal::new(Some(name)));
         let row = slots.get(row_of(hash as u32, slots.len())).map_or(List::EMPTY, |first| first.row);
-        self.listed(row, |session| session.kin).filter(move |(_, session)| session.principal.name() == Some(name))
+        // Bytes are compared: a session costs some ten instructions, and a principal may have a thousand.
+        self.listed(row, |session| session.kin).filter(move |(_, session)| session.principal == owner)
     }
 
     fn listed(&self, list: List, links: fn(&Session) -> Links) -> impl Iterator<Item = (u16, &Session)> {
-        let next = move |slot: &u16| links(self.get(*slot)?).next();
-        core::iter::successors(list.first(), next).filter_map(|slot| Some((slot, self.get(slot)?)))
+        let at = |slot: u16| Some((slot, self.get(slot)?));
+        core::iter::successors(list.first().and_then(at), move |(_, session)| links(session).next().and_then(at))
     }
 
     /// Opens a session in a free slot; `name` gives its id.
