@@ -95,19 +95,18 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
         }
     }
 
-    fn current(&self) -> Option<&dyn Out> {
-        match (&self.mode, &self.stream) {
-            (Mode::Stream, Some(stream)) => Some(stream),
-            (Mode::Stream, None) => None,
-            _ => Some(&*self.body),
+    /// Returns the sink of the current message: the stream once it has begun, else the body.
+    fn current(&self) -> &dyn Out {
+        match &self.stream {
+            Some(stream) if matches!(self.mode, Mode::Stream) => stream,
+            _ => &*self.body,
         }
     }
 
-    fn current_mut(&mut self) -> Option<&mut dyn Out> {
-        match (&self.mode, &mut self.stream) {
-            (Mode::Stream, Some(stream)) => Some(stream),
-            (Mode::Stream, None) => None,
-            _ => Some(&mut *self.body),
+    fn current_mut(&mut self) -> &mut dyn Out {
+        match &mut self.stream {
+            Some(stream) if matches!(self.mode, Mode::Stream) => stream,
+            _ => &mut *self.body,
         }
     }
 }
@@ -143,11 +142,11 @@ impl Exchange<'_, '_, '_> {
 
 impl Sink for Exchange<'_, '_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
-        self.current_mut().map_or(Err(FullError::Never), |out| out.put(bytes))
+        self.current_mut().put(bytes)
     }
 
     fn room(&self) -> usize {
-        self.current().map_or(0, |out| out.room())
+        self.current().room()
     }
 }
 
@@ -190,19 +189,15 @@ impl Out for Exchange<'_, '_, '_> {
     }
 
     fn end(&mut self) {
-        if let Some(out) = self.current_mut() {
-            out.end();
-        }
+        self.current_mut().end();
     }
 
     fn mark(&self) -> Mark {
-        self.current().map_or(Mark::new(0), |out| out.mark())
+        self.current().mark()
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        if let Some(out) = self.current_mut() {
-            out.roll_back(mark);
-        }
+        self.current_mut().roll_back(mark);
         if mark.at() == 0 {
             if matches!(self.mode, Mode::Stream) {
                 self.note_missing();
@@ -212,17 +207,15 @@ impl Out for Exchange<'_, '_, '_> {
     }
 
     fn hold(&mut self, on: bool) {
-        if let Some(out) = self.current_mut() {
-            out.hold(on);
-        }
+        self.current_mut().hold(on);
     }
 
     fn held(&self) -> bool {
-        self.current().is_some_and(|out| out.held())
+        self.current().held()
     }
 
     fn capacity(&self) -> usize {
-        self.current().map_or(0, |out| out.capacity())
+        self.current().capacity()
     }
 }
 

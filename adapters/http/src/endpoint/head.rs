@@ -292,10 +292,8 @@ pub struct EndpointResponse<'r> {
     pub challenge: Option<&'r str>,
     /// The origin that may read the response, if CORS is on.
     pub origin: Option<&'r str>,
-    /// The response answers a CORS preflight.
-    pub preflight: bool,
-    /// The headers that the preflight asks for; they are allowed.
-    pub requested: Option<&'r str>,
+    /// The headers that are allowed, if the response answers a CORS preflight.
+    pub preflight: Option<&'r str>,
     /// The headers that the application adds; none without the feature `resource-server`.
     pub extra: ExtraHeaders<REFUSAL_HEADERS>,
     /// The application has not decided yet.
@@ -311,8 +309,7 @@ impl<'r> EndpointResponse<'r> {
             allow: None,
             challenge: None,
             origin: None,
-            preflight: false,
-            requested: None,
+            preflight: None,
             extra: ExtraHeaders::EMPTY,
             undecided: false,
         }
@@ -363,9 +360,9 @@ impl<'r> EndpointResponse<'r> {
             let exposed = if self.extra.is_empty() { exposed } else { "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce" };
             tell("Access-Control-Expose-Headers", exposed);
         }
-        if self.preflight {
+        if let Some(allowed) = self.preflight {
             tell("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-            tell("Access-Control-Allow-Headers", self.requested.unwrap_or(ALLOWED_HEADERS));
+            tell("Access-Control-Allow-Headers", allowed);
             tell("Access-Control-Max-Age", "86400");
         }
     }
@@ -377,7 +374,7 @@ pub const STREAM_HEADERS: [(&str, &str); 3] =
 
 /// The headers allowed to a preflight that names none. `Mcp-Param-*` cannot be in such a list, so a preflight
 /// gets exactly the headers that it asks for.
-const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
+pub(crate) const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";
 
 /// Returns why the body of a request cannot be read, if its head says so: a media type other than JSON, or a content coding

@@ -79,12 +79,10 @@ impl Endpoint<'_> {
         turn: &mut Turn<'_, '_, S>,
         request: &mut IncomingRequest<'_>,
     ) -> EndpointResponse<'static> {
-        let Some((slot, plain)) = self.new_session(turn, false) else {
-            return turn.refuse(503, TOO_MANY);
-        };
+        let Some(slot) = self.new_session(turn, false) else { return turn.refuse(503, TOO_MANY) };
         let mut response = self.in_session(turn, slot, Message::Read(request));
-        let opened = self.sessions.get(slot).is_some_and(|session| session.peer.revision().is_some());
-        if opened {
+        let opened = self.sessions.get(slot).filter(|session| session.peer.revision().is_some());
+        if let Some(plain) = opened.map(|session| session.id.clone()) {
             response.session = Some(self.sealed_id(slot, turn).unwrap_or(plain));
             self.prime_opening(slot, response.content);
         } else {
@@ -248,7 +246,7 @@ impl Endpoint<'_> {
         if self.draining {
             return going_away(None, turn.body);
         }
-        let Some((slot, _)) = self.new_session(turn, true) else { return turn.refuse(503, TOO_MANY) };
+        let Some(slot) = self.new_session(turn, true) else { return turn.refuse(503, TOO_MANY) };
         let Some(session) = self.sessions.get(slot) else { return turn.refuse(503, TOO_MANY) };
         let asker = Asker { resumable: false, ..Asker::of_session(slot, session) };
         let exchange_id = self.requests.new_exchange();
@@ -323,13 +321,7 @@ impl Endpoint<'_> {
             .member("session")
             .filter(|_| same_path(self.config.post_path, head.path))
             .and_then(|id| SessionId::slot_of(id.as_bytes()));
-        self.unread_stream_of(session?)
-    }
-
-    /// Returns the stream of a session of 2024-11-05 if it must be read before a request is handled.
-    pub(crate) fn unread_stream_of(&self, slot: u16) -> Option<StreamId> {
-        let session = self.sessions.get(slot);
-        let id = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old))?;
+        let id = self.sessions.get(session?).filter(|session| session.old)?.stream?;
         let stream = self.streams.get(id)?;
         (self.requests.server.streaming(stream.exchange_id).is_some() || stream.chain.unsent() > 0).then_some(id)
     }
@@ -362,7 +354,7 @@ impl Endpoint<'_> {
         spare.map(|slot| self.end_session(app, slot)).is_some()
     }
 
-    fn new_session<S>(&mut self, turn: &mut Turn<'_, '_, S>, old: bool) -> Option<(u16, SessionId)> {
+    fn new_session<S>(&mut self, turn: &mut Turn<'_, '_, S>, old: bool) -> Option<u16> {
         let principal = turn.principal.map(|name| (name, self.requests.hash(name)));
         if !self.make_room(turn.app, principal) {
             return None;
@@ -370,8 +362,7 @@ impl Endpoint<'_> {
         let mut bytes = [0; SessionId::LEN / 2];
         (turn.random)(&mut bytes);
         let scope = self.requests.new_scope();
-        let slot = self.sessions.open(principal, old, self.now, |slot| (SessionId::new(bytes, slot), scope))?;
-        Some((slot, self.sessions.get(slot)?.id.clone()))
+        self.sessions.open(principal, old, self.now, |slot| (SessionId::new(bytes, slot), scope))
     }
 
     /// Returns the session in a request's header. A session of another principal counts as unknown.

@@ -9,7 +9,7 @@ use mcp_sansio::sink::{Mark, Out};
 
 use super::config::same_path;
 use super::exchange::Message;
-use super::head::{EndpointResponse, Grant, RequestHead, ResponseBody, unsupported};
+use super::head::{ALLOWED_HEADERS, EndpointResponse, Grant, RequestHead, ResponseBody, unsupported};
 use super::header_check::{NO_VERSION, Version, check_version};
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{going_away, id_of, no_json, not_allowed, refuse, refuse_request};
@@ -110,8 +110,8 @@ impl Endpoint<'_> {
         }
         if head.method == "OPTIONS" && self.config.cors {
             let mut response = EndpointResponse::status(204);
-            response.preflight = true;
-            response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
+            let asked = head.text("access-control-request-headers").filter(|names| is_header_list(names));
+            response.preflight = Some(asked.unwrap_or(ALLOWED_HEADERS));
             return Err(response);
         }
         let path = head.path;
