@@ -5,11 +5,10 @@
 //! mcp-sansio = { version = "0.1", features = ["derive"] }
 //! ```
 
-mod arguments;
 mod attributes;
 mod entry;
 mod members;
-mod output;
+mod types;
 
 use proc_macro::TokenStream;
 
@@ -19,7 +18,7 @@ use proc_macro::TokenStream;
 /// described at the trait `mcp_sansio::service::Arguments`.
 #[proc_macro_derive(Arguments, attributes(arguments))]
 pub fn derive_arguments(input: TokenStream) -> TokenStream {
-    expanded(arguments::expand(attributes::Role::Arguments, input.into()))
+    expanded(types::expand(attributes::Role::Arguments, input.into()))
 }
 
 /// Implements `Form` and `Argument`: the schema of a form for the user as a constant, and its answer as the type.
@@ -27,7 +26,7 @@ pub fn derive_arguments(input: TokenStream) -> TokenStream {
 /// For structs with named fields. The attributes are described at the trait `mcp_sansio::service::Form`.
 #[proc_macro_derive(Form, attributes(form))]
 pub fn derive_form(input: TokenStream) -> TokenStream {
-    expanded(arguments::expand(attributes::Role::Form, input.into()))
+    expanded(types::expand(attributes::Role::Form, input.into()))
 }
 
 /// Implements `Output` and `OutputValue`: the `outputSchema` of a tool as a constant, and its writer.
@@ -36,7 +35,7 @@ pub fn derive_form(input: TokenStream) -> TokenStream {
 /// described at the trait `mcp_sansio::service::Output`.
 #[proc_macro_derive(Output, attributes(output))]
 pub fn derive_output(input: TokenStream) -> TokenStream {
-    expanded(output::expand(input.into()))
+    expanded(types::expand(attributes::Role::Output, input.into()))
 }
 
 /// Makes the entry of a table from a function: for `fn add` the constant `ADD`, a `Tool`.
