@@ -104,12 +104,20 @@ impl<S> Resource<S> {
     ///
     /// # Errors
     /// [`DefinitionError::Uri`], where [`Resource::new`] panics.
-    pub fn checked(
+    pub const fn checked(
         info: ResourceInfo<'static>,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Result<Self, DefinitionError> {
-        rule(constant::is_uri(info.uri, false), DefinitionError::Uri)?;
-        Ok(Resource::of(info, read))
+        if !constant::is_uri(info.uri, false) {
+            return Err(DefinitionError::Uri);
+        }
+        Ok(Resource {
+            info,
+            read,
+            visible: None,
+            #[cfg(feature = "windows")]
+            source: None,
+        })
     }
 }
 
@@ -118,13 +126,21 @@ impl<S> ResourceTemplate<S> {
     ///
     /// # Errors
     /// [`DefinitionError::Template`], where [`ResourceTemplate::new`] panics.
-    pub fn checked(
+    pub const fn checked(
         info: ResourceInfo<'static>,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Result<Self, DefinitionError> {
-        let sound = template::is_valid(info.uri) && constant::is_uri(info.uri, true);
-        rule(sound, DefinitionError::Template)?;
-        Ok(ResourceTemplate::of(info, read))
+        if !template::is_valid(info.uri) || !constant::is_uri(info.uri, true) {
+            return Err(DefinitionError::Template);
+        }
+        Ok(ResourceTemplate {
+            info,
+            read,
+            visible: None,
+            complete: None,
+            #[cfg(feature = "windows")]
+            source: None,
+        })
     }
 }
 

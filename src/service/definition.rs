@@ -191,11 +191,6 @@ impl<'t> ToolInfo<'t> {
         ToolInfo { entry: Some((members, revisions)), ..self }
     }
 
-    /// Returns whether a request with this name means it.
-    fn is_named(&self, name: &Text<'_>) -> bool {
-        name.eq_str(self.name)
-    }
-
     /// Returns whether it can be listed: the name is allowed, the schemas and `_meta` are JSON of the right type, and no
     /// `x-mcp-header` makes clients exclude the tool.
     pub(crate) fn is_sound(&self) -> bool {
@@ -497,16 +492,6 @@ impl<'t> ResourceInfo<'t> {
         annotations(annotations: Annotations<'t>) => annotations;
     }
 
-    /// Returns whether a request with this URI means the resource.
-    fn is_at(&self, uri: &Text<'_>) -> bool {
-        uri.eq_str(self.uri)
-    }
-
-    /// Returns whether a request with this URI means the template.
-    fn is_matched(&self, uri: &Text<'_>) -> bool {
-        self.is_sound_template() && template::matches_any(self.uri, uri)
-    }
-
     /// Returns whether it can be listed as a resource: the URI has a scheme, and `_meta` is a JSON object.
     pub(crate) fn is_sound(&self) -> bool {
         constant::has_scheme(self.uri) && self.meta.is_none_or(constant::is_object)
@@ -611,21 +596,9 @@ impl<S> Resource<S> {
         name: &'static str,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
-        assert!(constant::is_uri(uri, false), "a resource's URI has a scheme, and % before what RFC 3986 escapes");
-        Resource::of(ResourceInfo::new(uri, name), read)
-    }
-
-    /// Makes a resource whose description was checked.
-    pub(crate) const fn of(
-        info: ResourceInfo<'static>,
-        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Self {
-        Resource {
-            info,
-            read,
-            visible: None,
-            #[cfg(feature = "windows")]
-            source: None,
+        match Resource::checked(ResourceInfo::new(uri, name), read) {
+            Ok(resource) => resource,
+            Err(error) => panic!("{}", error.message()),
         }
     }
 
@@ -679,26 +652,9 @@ impl<S> ResourceTemplate<S> {
         name: &'static str,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
-        assert!(template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
-        assert!(
-            constant::is_uri(uri_template, true),
-            "a URI template has a scheme, and % before what RFC 3986 escapes"
-        );
-        ResourceTemplate::of(ResourceInfo::new(uri_template, name), read)
-    }
-
-    /// Makes a template whose description was checked.
-    pub(crate) const fn of(
-        info: ResourceInfo<'static>,
-        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
-    ) -> Self {
-        ResourceTemplate {
-            info,
-            read,
-            visible: None,
-            complete: None,
-            #[cfg(feature = "windows")]
-            source: None,
+        match ResourceTemplate::checked(ResourceInfo::new(uri_template, name), read) {
+            Ok(template) => template,
+            Err(error) => panic!("{}", error.message()),
         }
     }
 
@@ -844,11 +800,6 @@ impl<'t> PromptInfo<'t> {
         arguments(arguments: &'t [PromptArgument<'t>]) => arguments;
     }
 
-    /// Returns whether a request with this name means it.
-    fn is_named(&self, name: &Text<'_>) -> bool {
-        name.eq_str(self.name)
-    }
-
     /// Returns whether it can be listed: it has a name, and `_meta` is a JSON object.
     pub(crate) fn is_sound(&self) -> bool {
         !self.name.is_empty() && self.meta.is_none_or(constant::is_object)
@@ -924,7 +875,7 @@ mod sealed {
 /// The kinds of entries, with the functions of their descriptions; and constant functions that say whether all of a table are
 /// unique.
 macro_rules! entries {
-    ($($type:ident: $info:ident, $request:ident, $name:ident, $unique:ident, $meant:ident, $sound:ident, $write:ident($($key:literal)?);)*) => { $(
+    ($($type:ident: $info:ident, $request:ident, $name:ident, $unique:ident, |$it:ident, $wanted:ident| $meant:expr, $sound:ident, $write:ident($($key:literal)?);)*) => { $(
         #[allow(clippy::indexing_slicing, reason = "bounded by the loops; a const fn has no iterators")]
         pub(crate) const fn $unique<S>(table: &[$type<S>]) -> bool {
             let mut one = 0;
@@ -956,8 +907,8 @@ macro_rules! entries {
                 self.visible
             }
 
-            fn is_meant(info: &$info<'_>, wanted: &Text<'_>) -> bool {
-                info.$meant(wanted)
+            fn is_meant($it: &$info<'_>, $wanted: &Text<'_>) -> bool {
+                $meant
             }
 
             fn is_sound(info: &$info<'_>) -> bool {
@@ -977,10 +928,11 @@ macro_rules! entries {
     )* };
 }
 entries! {
-    Tool: ToolInfo, Call, name, unique_tools, is_named, is_sound, write();
-    Resource: ResourceInfo, ReadResource, uri, unique_resources, is_at, is_sound, write("uri");
-    ResourceTemplate: ResourceInfo, ReadResource, uri, unique_templates, is_matched, is_sound_template, write("uriTemplate");
-    Prompt: PromptInfo, GetPrompt, name, unique_prompts, is_named, is_sound, write();
+    Tool: ToolInfo, Call, name, unique_tools, |info, name| name.eq_str(info.name), is_sound, write();
+    Resource: ResourceInfo, ReadResource, uri, unique_resources, |info, uri| uri.eq_str(info.uri), is_sound, write("uri");
+    ResourceTemplate: ResourceInfo, ReadResource, uri, unique_templates,
+        |info, uri| info.is_sound_template() && template::matches_any(info.uri, uri), is_sound_template, write("uriTemplate");
+    Prompt: PromptInfo, GetPrompt, name, unique_prompts, |info, name| name.eq_str(info.name), is_sound, write();
 }
 
 /// Functions that return whether an entry of a table has a member.
