@@ -446,6 +446,12 @@ fn layers_add_to_the_meta_of_a_result() {
             assert!(!core::str::from_utf8(out.pending()).unwrap().contains("test/number"), "the fourth has none");
             let list = said(service, server, &mut seen, &request(revision, 5, "tools/list", json!({})));
             assert_eq!(list[0]["result"]["_meta"]["test/number"], 4);
+            said(service, server, &mut seen, &call(revision, 6, "later", json!({})));
+            let token = seen.waiting.unwrap();
+            let failed = service.answer(&mut seen, token, server, &mut out, |_, _| Err("failed late".into()));
+            let _ = failed.unwrap();
+            let last = core::str::from_utf8(out.pending()).unwrap().lines().last().unwrap();
+            assert!(last.contains("failed late") && last.contains(r#""test/number":5"#), "{last}");
         });
     }
 }

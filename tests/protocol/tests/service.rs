@@ -625,6 +625,19 @@ fn pages_have_one_scope() {
     }
 }
 
+/// Arguments with escapes can be read more than once, and the state of a question is sealed behind them.
+#[test]
+fn arguments_are_read_twice() {
+    let service = with_tools([Tool::new("it", "Asks", |_, call| {
+        let [first, second]: [std::collections::BTreeMap<&str, &str>; 2] = [call.args()?, call.args()?];
+        assert_eq!((first.get("a"), &first), (Some(&"\n"), &second));
+        call.ask(&[InputRequest::roots("b")], b"kept")
+    })]);
+    let server = Server::new(Slots::growing(8)).scratch(Store::growing(4096)).seal(&toy_seal::SEAL);
+    let reply = Rig::of(usize::MAX, server).serving(service).one(&call(MODERN, 1, "it", json!({"a": "\n"})));
+    assert!(parse(&reply)["result"]["requestState"].is_string(), "{reply}");
+}
+
 /// A state and notifications that are too large.
 #[test]
 fn too_large_to_be_told() {
