@@ -41,7 +41,7 @@ use mcp_sansio::client::{self, PendingId, RequestError, ServerRequest, ServerReq
 use mcp_sansio::json::{Object, Raw, Text};
 use mcp_sansio::server::{Millis, RequestToken, RpcError};
 use mcp_sansio::service::{HandlerError, Layer, LayerRequest, NotificationContext, Outcome, Receipt, SentMessage};
-use mcp_sansio::sink::{LineSink, MessageHead, Sink, whole};
+use mcp_sansio::sink::{Sink, to_vec};
 use mcp_sansio::trace_context::TraceContext;
 
 use crate::{LateSender, lock};
@@ -150,9 +150,7 @@ impl<W: Write + Send> Journal<W> {
     }
 
     fn write(&self, entry: &Entry, outcome: &str, why: Why, (came, now): (Millis, Millis)) {
-        let mut line = LineSink::new(Vec::new());
-        // It grows without a limit, so it is whole.
-        let _ = whole(&mut line, MessageHead::Notification, |out| {
+        let line = to_vec(|out| {
             let mut object = Object::open(out);
             object.number("time", now);
             let mut text = |key, text: Option<&str>| {
@@ -178,7 +176,8 @@ impl<W: Write + Send> Journal<W> {
             object.close();
         });
         let mut out = lock(&self.out);
-        let _ = out.write_all(line.pending()).and_then(|()| out.flush());
+        let line = [&*line.unwrap_or_default(), b"\n"].concat();
+        let _ = out.write_all(&line).and_then(|()| out.flush());
     }
 }
 
@@ -293,13 +292,9 @@ impl<W: Write + Send> client::Layer for Journal<W> {
 
 /// Returns the tool or prompt that a request names, or the URI of the resource.
 fn name_of(request: &client::LayerRequest<'_>) -> Option<String> {
-    let mut out = LineSink::new(Vec::new());
     let mut is_text = false;
-    let _ = whole(&mut out, MessageHead::Notification, |out| {
-        is_text = ["name", "uri"].iter().any(|member| request.text(member, out));
-    });
-    let text = Raw::parse(out.pending()).ok().filter(|_| is_text)?.text()?;
-    Some(text.to_string())
+    let json = to_vec(|out| is_text = ["name", "uri"].iter().any(|member| request.text(member, out)));
+    Raw::parse(&json.ok()?).ok().filter(|_| is_text)?.text().map(|text| text.to_string())
 }
 
 fn is_tool_error(result: Raw<'_>) -> bool {

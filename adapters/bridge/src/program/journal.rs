@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::json::Object;
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::sink::to_vec;
 use mcp_sansio_bridge::CallRecord;
 
 use crate::system::private;
@@ -19,8 +19,7 @@ pub(crate) fn open(
     let (mut file, mut is_whole) = (private(OpenOptions::new().create(true).append(true)).open(path)?, true);
     Ok(move |record: &CallRecord<'_>| {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
-        let mut out = LineSink::new(Vec::new());
-        let written = whole(&mut out, MessageHead::Notification, |out| {
+        let line = to_vec(|out| {
             let mut line = Object::open(out);
             line.number("at", at);
             line.text_if("host", Some(record.host).filter(|host| !host.is_empty()));
@@ -32,8 +31,8 @@ pub(crate) fn open(
             line.raw_if("arguments", record.arguments.filter(|_| arguments));
             line.close()
         });
-        if written.is_ok() {
-            append(&mut file, &mut is_whole, out.pending());
+        if let Ok(line) = line {
+            append(&mut file, &mut is_whole, &line);
         }
     })
 }
@@ -41,7 +40,7 @@ pub(crate) fn open(
 /// Adds a line to a file. After one that broke off, as on a full disk, it begins anew.
 fn append(file: &mut impl Write, is_whole: &mut bool, line: &[u8]) {
     let end: &[u8] = if *is_whole { b"" } else { b"\n" };
-    *is_whole = file.write_all(&[end, line].concat()).is_ok();
+    *is_whole = file.write_all(&[end, line, b"\n"].concat()).is_ok();
 }
 
 #[cfg(test)]
@@ -71,7 +70,7 @@ mod tests {
             if number == 4 {
                 disk.0 = 100;
             }
-            append(&mut disk, &mut is_whole, format!("{{\"at\":{number}}}\n").as_bytes());
+            append(&mut disk, &mut is_whole, format!("{{\"at\":{number}}}").as_bytes());
         }
         assert_eq!(String::from_utf8(disk.1).unwrap(), "{\"at\":1}\n{\"at\n{\"at\":4}\n{\"at\":5}\n");
     }

@@ -38,7 +38,7 @@ use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::memory::Store;
 use mcp_sansio::protocol::ClientCapability as Cap;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{LineSink, MessageHead, whole};
+use mcp_sansio::sink::to_vec;
 use mcp_sansio_bridge::{Bridge, BridgeLimits, Hub};
 use mcp_sansio_smol::Stopper;
 use mcp_sansio_smol::client::{Client, Driver};
@@ -258,8 +258,7 @@ fn say_lost(shared: &Shared, at: usize, target: &Target, says: bool) -> bool {
 /// Keeps what the servers have said, for the next run: that of the only one as it is, of several by their names.
 fn keep(arguments: &Arguments, hub: &mut Hub) {
     let Some(path) = &arguments.cache else { return };
-    let mut out = LineSink::new(Vec::new());
-    let written = whole(&mut out, MessageHead::Notification, |out| {
+    let written = to_vec(|out| {
         let mut all = Object::open(out);
         for (at, target) in arguments.targets.iter().enumerate() {
             all.raw_if(&target.name, hub.bridge(at).server());
@@ -268,7 +267,7 @@ fn keep(arguments: &Arguments, hub: &mut Hub) {
     });
     let said = match &*arguments.targets {
         [only] if only.name.is_empty() => hub.bridge(0).server().map(|said| said.as_bytes()),
-        _ => written.ok().map(|()| out.pending()),
+        _ => written.as_deref().ok(),
     };
     if let Some(Err(error)) = said.map(|said| replace(path, said)) {
         eprintln!("mcp-bridge: {path}: {error}");

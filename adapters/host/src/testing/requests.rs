@@ -3,7 +3,7 @@
 use mcp_sansio::client::Arguments;
 use mcp_sansio::protocol::meta;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::sink::{LineSink, to_vec};
+use mcp_sansio::sink::to_vec;
 
 /// The capabilities of a client that has all of the protocol itself.
 pub(super) const CAPABILITIES: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
@@ -44,11 +44,8 @@ pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications
 /// # Panics
 /// If it cannot be written as JSON.
 pub(super) fn json(value: &dyn Arguments) -> String {
-    let mut out = LineSink::new(Vec::new());
-    if value.write(&mut out).is_err() {
-        panic!("these arguments cannot be written as JSON");
-    }
-    String::from_utf8_lossy(out.pending()).into_owned()
+    let json = to_vec(|out| out.write(|out| value.write(out)));
+    String::from_utf8_lossy(&json.expect("these arguments cannot be written as JSON")).into_owned()
 }
 
 /// Writes a text as a JSON string.
