@@ -37,6 +37,7 @@ pub(crate) fn write_base64(text: Text<'_>, out: &mut dyn Sink) -> Result<(), Ful
 /// A header that the endpoint or the connection reads. The first [`READ`](Known::READ) are for the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
+    /// `Host`, or `:authority` of a server of HTTP/2 that gives the pseudo-headers too.
     Host,
     Origin,
     /// `Sec-Fetch-Site`.
@@ -73,6 +74,7 @@ impl Known {
             (6, _) => (Known::Expect, b"expect"),
             (8, _) => (Known::Name, b"mcp-name"),
             (10, b'm') => (Known::Method, b"mcp-method"),
+            (10, b':') => (Known::Host, b":authority"),
             (10, _) => (Known::Connection, b"connection"),
             (12, _) => (Known::ContentType, b"content-type"),
             (13, _) => (Known::LastEventId, b"last-event-id"),
@@ -154,6 +156,7 @@ mod tests {
     fn each_known_header_is_found() {
         for (name, known) in [
             ("Host", Known::Host),
+            (":authority", Known::Host),
             ("ORIGIN", Known::Origin),
             ("sec-fetch-site", Known::Site),
             ("Content-Type", Known::ContentType),

@@ -336,6 +336,13 @@ fn host_and_origin() {
         web.request("POST", "/mcp", &[JSON, ("Host", host)], &hello()).refused(403);
         web.request("POST", "/mcp", &[JSON, ("Origin", &format!("http://{host}"))], &hello()).refused(403);
     }
+    // A server of HTTP/2 may give the pseudo-headers too.
+    assert_eq!(web.request("POST", "/mcp", &[JSON, (":authority", "localhost")], &hello()).status, 200);
+    for (authority, host) in [("evil.example.com", "localhost"), ("localhost", "evil.example.com")] {
+        web.request("POST", "/mcp", &[JSON, (":authority", authority), ("host", host)], &hello()).refused(403);
+        web.request("POST", "/mcp", &[JSON, ("host", host), (":authority", authority)], &hello()).refused(403);
+    }
+    web.request("POST", "/mcp", &[JSON, (":authority", "evil.example.com")], &hello()).refused(403);
     for origin in ["null", "localhost", "ftp://localhost", "http://localhost/x", "http://evil@localhost"] {
         web.request("POST", "/mcp", &[JSON, ("Origin", origin)], &hello()).refused(403);
     }
@@ -353,7 +360,7 @@ fn host_and_origin() {
             web.request(method, path, &[JSON, SSE, foreign], "{}").refused(403);
         }
     }
-    assert_eq!(web.endpoint.load().1, 6);
+    assert_eq!(web.endpoint.load().1, 7);
 }
 
 #[test]

@@ -87,18 +87,12 @@ pub(crate) struct Fields<'h> {
     /// All values are known to have visible ASCII, spaces and tabs only.
     pub(crate) visible: bool,
     pub(crate) accept: Accept,
-    pub(crate) authority: Field<'h>,
 }
 
 impl<'h> Fields<'h> {
     fn of(headers: &'h dyn RequestHeaders) -> Self {
-        let mut fields = Fields {
-            values: [None; Known::READ],
-            differing: 0,
-            visible: false,
-            accept: Accept::default(),
-            authority: Field::default(),
-        };
+        let mut fields =
+            Fields { values: [None; Known::READ], differing: 0, visible: false, accept: Accept::default() };
         headers.all(&mut |name, value| match Known::of(name) {
             Some(Known::Accept) => fields.accept.take(value),
             Some(known) => {
@@ -109,7 +103,6 @@ impl<'h> Fields<'h> {
                     fields.differing |= u16::from(field.differs) << known as u16;
                 }
             }
-            None if same_name(name, b":authority") => fields.authority.note(value),
             None => {}
         });
         fields

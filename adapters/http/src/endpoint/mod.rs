@@ -83,8 +83,8 @@ pub use config::{EndpointConfig, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use extra_headers::{ExtraHeaders, GRANT_HEADERS, REFUSAL_HEADERS};
 pub use fleet::Fleet;
+pub(crate) use head::Fields;
 pub use head::{EndpointResponse, Grant, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
-pub(crate) use head::{Field, Fields};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
 pub(crate) use media::Accept;
 pub use pull::StreamStatus;

@@ -163,10 +163,12 @@ impl Endpoint<'_> {
     /// without `Origin`, for example with `<img>`. `Sec-Fetch-Site` shows that; only browsers send it.
     fn is_foreign(&self, head: &RequestHead<'_>) -> bool {
         let (host, origin) = (head.fields.get(Known::Host), head.fields.get(Known::Origin));
-        let (host, name) = if host.is_there() { (host, "host") } else { (head.fields.authority, ":authority") };
         let mut foreign = host.value.is_some_and(|host| !self.config.allows(host));
         if host.differs {
-            head.headers.each(name, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
+            let mut check = |name: &[u8], value: &[u8]| {
+                foreign |= Known::of(name) == Some(Known::Host) && !self.config.allows(value.trim_ascii());
+            };
+            head.headers.all(&mut check);
         }
         // A browser sends one line. If there are several, a proxy may check another one.
         foreign |= origin.value.is_some_and(|first| origin.differs || !self.config.allows_origin(first));

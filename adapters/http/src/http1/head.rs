@@ -3,7 +3,7 @@
 use super::limits::ConnectionLimits;
 use super::scan::{equal_or_below, find, outside};
 use super::status::Status;
-use crate::endpoint::{Accept, Field as EndpointField, Fields, RequestHead, RequestHeaders};
+use crate::endpoint::{Accept, Fields, RequestHead, RequestHeaders};
 use crate::names::is_token;
 use crate::names::{Known, same_name};
 
@@ -197,8 +197,7 @@ impl<'r> HttpHead<'r> {
             *host = Some(self.bytes_at(authority));
             differing &= !(1 << Known::Host as u16);
         }
-        let (visible, authority) = (!self.known.foreign, EndpointField::default());
-        let fields = Fields { values, differing, visible, accept, authority };
+        let fields = Fields { values, differing, visible: !self.known.foreign, accept };
         RequestHead::with_fields(method, path, query, self, fields)
     }
 
