@@ -684,7 +684,8 @@ fn a_death_is_told_with_its_last_words() {
         let [one, two] = [(); 2].map(|()| client.request(Request::list_tools()));
         for outcome in [one.await, two.await] {
             let (why, detail) = lost(outcome);
-            assert_eq!(why, TransportError::Closed);
+            // The server may end before the second one is written.
+            assert!(matches!(why, TransportError::Closed | TransportError::Unsent), "{why}");
             assert!(detail.contains("exit status: 3") && detail.ends_with("out of cheese"), "{detail}");
         }
         let (_, detail) = lost(client.request(Request::list_tools()).await);
