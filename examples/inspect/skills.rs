@@ -55,7 +55,7 @@ impl Run<'_, '_> {
         let folder = PathBuf::from(folder);
         check_folder(&folder)?;
         let mut files = Vec::new();
-        for uri in active.skill().files().iter().map(|file| file.uri().to_owned()).collect::<Vec<_>>() {
+        for uri in active.skill().files().iter().map(|file| file.uri.clone()).collect::<Vec<_>>() {
             let path = active.skill().path_of(&uri).ok_or_else(|| SkillError::Outside(uri.clone()))?;
             if uri == active.skill().uri() {
                 files.push((path, active.skill_md().as_bytes().to_vec()));
@@ -243,7 +243,7 @@ fn files_in(folder: &Path, depth: usize) -> io::Result<Vec<PathBuf>> {
 /// Returns the number of files and their size.
 fn size(skill: &Skill) -> String {
     let files = skill.files();
-    let total = bytes(files.iter().map(|file| file.size()).sum());
+    let total = bytes(files.iter().map(|file| file.size).sum());
     match files.len() {
         0 => "dynamic".into(),
         1 => format!("1 file, {total}"),
@@ -261,9 +261,9 @@ fn json(skill: &Skill) -> Members {
     }
     let files = skill.files().iter().map(|file| {
         let mut json = Members::default();
-        json.add("uri", &quote(file.uri()));
-        json.add("digest", &quote(&file.digest().to_string()));
-        json.add("size", &file.size().to_string());
+        json.add("uri", &quote(&file.uri));
+        json.add("digest", &quote(&file.digest.to_string()));
+        json.add("size", &file.size.to_string());
         json.finish()
     });
     json.add("resources", &array(&files.collect::<Vec<_>>()));

@@ -38,7 +38,7 @@ impl Run<'_, '_> {
     /// Returns the result of a call. If the call became a task, follows that first.
     pub(crate) fn finished(&mut self, answer: OwnedResult) -> Result<OwnedResult, Trouble> {
         let Some(handle) = TaskHandle::of(answer.raw())? else { return Ok(answer) };
-        let words = format!("The server answers later: task {}", one_line(handle.id()));
+        let words = format!("The server answers later: task {}", one_line(&handle.id));
         self.around.live.borrow_mut().note(Style::Dim, &words);
         self.follow(|limits| TaskFollower::new(handle, limits))
     }
@@ -127,13 +127,13 @@ impl Run<'_, '_> {
 }
 
 fn show_task(page: &mut Page, task: DetailedTask<'_>) -> Result<(), ViewError> {
-    let style = match task.status() {
+    let style = match task.status {
         TaskStatus::Working => Style::Plain,
         TaskStatus::InputRequired => Style::Warn,
         TaskStatus::Completed => Style::Good,
         TaskStatus::Failed | TaskStatus::Cancelled => Style::Bad,
     };
-    page.spans(0, &Spans::of(Style::Name, one_line(task.id())).and(style, format_args!("  {}", task.status().name())));
+    page.spans(0, &Spans::of(Style::Name, one_line(task.id)).and(style, format_args!("  {}", task.status.name())));
     if let Some(message) = task.status_message() {
         page.say(2, Style::Plain, one_line(message));
     }

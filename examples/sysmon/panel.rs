@@ -20,7 +20,7 @@ pub(crate) const TOOL: Tool<Monitor> = Tool::new(
 )
 .title("Overview")
 .hints(ToolAnnotations::new().read_only(true).open_world(false))
-.meta(ui_meta!(ToolMeta::new(PANEL.uri())));
+.meta(ui_meta!(ToolMeta::new(PANEL.uri)));
 
 pub(crate) const RESOURCE: Resource<Monitor> =
     PANEL.resource(|_, read| PANEL.read(read)).title("Panel").description("The live panel of the tool overview");

@@ -132,6 +132,6 @@ pub(crate) fn client(data: &[u8]) -> Option<()> {
         let _ = hooks[0].subscribed(result, 0);
         let _ = hooks[0].subscribed(Raw::constant(r#"{"id":"s","refreshBefore":null}"#), 0);
     }
-    take_all(hooks[0].follower());
+    take_all(&mut hooks[0].follower);
     Some(())
 }

@@ -113,7 +113,7 @@ fn damaged(text: &str) {
         let cut = format!("{before}{}", after.get(1..).unwrap_or(""));
         let other = format!("{before}1{}", after.get(1..).unwrap_or(""));
         for handle in [before, &cut, &other].into_iter().filter_map(|text| text.parse::<TaskHandle>().ok()) {
-            assert!(!handle.id().is_empty());
+            assert!(!handle.id.is_empty());
             assert_eq!(handle.to_string().parse(), Ok(handle));
         }
     }

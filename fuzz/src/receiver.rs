@@ -149,7 +149,7 @@ impl World {
         assert_eq!(done, over);
         if over.is_ok() {
             // Failed without room for the result.
-            task.status = self.receiver.tasks().status(task.token).expect("it is there");
+            task.status = self.receiver.tasks.status(task.token).expect("it is there");
             assert!(matches!(task.status, TaskStatus::Completed | TaskStatus::Failed));
         }
         Ok(())
@@ -222,6 +222,6 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
     world.now += TTL;
     world.flush();
     assert!(world.open.is_empty(), "{:?}", world.open);
-    assert_eq!(world.receiver.tasks().count(), 0);
+    assert_eq!(world.receiver.tasks.count(), 0);
     Ok(())
 }

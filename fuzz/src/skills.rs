@@ -39,9 +39,9 @@ fn entries(data: &[u8]) {
         let place = SkillUri::of(skill.uri()).expect("the URI of a SKILL.md");
         assert_eq!(place.name(), skill.name());
         assert!(!skill.description().is_empty());
-        assert!(skill.is_dynamic() || skill.files().iter().any(|file| file.uri() == skill.uri()));
+        assert!(skill.is_dynamic() || skill.files().iter().any(|file| file.uri == skill.uri()));
         for file in skill.files() {
-            let path = skill.path_of(file.uri()).expect("a file of the skill");
+            let path = skill.path_of(&file.uri).expect("a file of the skill");
             assert!(path.split('/').all(|segment| !matches!(segment, "" | "." | "..")), "{path}");
         }
     }

@@ -78,11 +78,11 @@ fn envelope(secret: WebhookSecret, id: &str, body: &[u8]) -> Option<()> {
     let (status, value) = expected(body, id)?;
     assert_eq!(answer.status, status, "{value}");
     let mut events = Vec::new();
-    while let Some(event) = hooks[0].follower().event() {
+    while let Some(event) = hooks[0].follower.event() {
         events.push(event);
     }
     let is_of = |kind: &str| status != 400 && value["type"] == kind;
-    assert_eq!(hooks[0].ended().is_some(), is_of("terminated"));
+    assert_eq!(hooks[0].ended.is_some(), is_of("terminated"));
     if is_of("verification") {
         assert_eq!(serde_json::from_str::<Value>(&answer.body).expect("JSON")["challenge"], value["challenge"]);
     }
@@ -95,7 +95,7 @@ fn envelope(secret: WebhookSecret, id: &str, body: &[u8]) -> Option<()> {
     }
     let moves = status == 204 && !is_of("terminated") && value["cursor"].is_string();
     let cursor = if moves { value["cursor"].as_str() } else { Some("before") };
-    assert_eq!(hooks[0].follower().cursor(), cursor, "{value}");
+    assert_eq!(hooks[0].follower.cursor(), cursor, "{value}");
     Some(())
 }
 

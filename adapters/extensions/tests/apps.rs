@@ -175,15 +175,15 @@ fn tools_and_pages_have_their_meta() {
         assert_eq!(tools["tools"][1]["_meta"], or_none(&json!({ "ui": { "visibility": ["model", "app"] } })));
         let resources = client.ask("resources/list", json!({}));
         assert_eq!(resources["resources"][0]["_meta"], or_none(&page));
-        assert_eq!(resources["resources"][1], json!({ "uri": PLAIN.uri(), "name": "plain", "mimeType": MIME }));
+        assert_eq!(resources["resources"][1], json!({ "uri": PLAIN.uri, "name": "plain", "mimeType": MIME }));
         let mut read = client.ask("resources/read", json!({ "uri": "ui://pump/panel" }));
         let mut contents = json!({ "uri": "ui://pump/panel", "mimeType": MIME, "text": HTML });
         if has_meta {
             contents["_meta"] = page.clone();
         }
         assert_eq!(read["contents"].take(), json!([contents]), "{revision}");
-        let plain = client.ask("resources/read", json!({ "uri": PLAIN.uri() }));
-        assert_eq!(plain["contents"][0], json!({ "uri": PLAIN.uri(), "mimeType": MIME, "text": "<!doctype html>" }));
+        let plain = client.ask("resources/read", json!({ "uri": PLAIN.uri }));
+        assert_eq!(plain["contents"][0], json!({ "uri": PLAIN.uri, "mimeType": MIME, "text": "<!doctype html>" }));
     }
 }
 

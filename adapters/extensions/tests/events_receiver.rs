@@ -45,7 +45,7 @@ fn deliver(hooks: &mut [WebhookFollower], secret: &WebhookSecret, to: &str, id: 
 }
 
 fn events(hook: &mut WebhookFollower) -> Vec<String> {
-    std::iter::from_fn(|| hook.follower().event())
+    std::iter::from_fn(|| hook.follower.event())
         .map(|event| match event {
             FollowedEvent::Occurred(event) => event.event_id,
             other => format!("{other:?}"),
@@ -88,9 +88,9 @@ fn results_of_a_subscription() {
     let mut take = |json: Value| {
         let text = json.to_string();
         let taken = hook.subscribed(Raw::parse(text.as_bytes()).unwrap(), NOW);
-        let status = hook.status().cloned();
-        let refresh = hook.refresh_at();
-        taken.map(|()| (refresh, status, events(&mut hook), hook.follower().cursor().map(str::to_owned)))
+        let status = hook.status.clone();
+        let refresh = hook.refresh_at;
+        taken.map(|()| (refresh, status, events(&mut hook), hook.follower.cursor().map(str::to_owned)))
     };
     // Half of the hour.
     let first =
@@ -172,10 +172,10 @@ fn occurrences_gaps_and_the_end() {
     let mut hooks = [subscribed(secret(7), "sub_1")];
     let say = |hooks: &mut [WebhookFollower; 1], id: &str, body: &str| deliver(hooks, &secret(7), "sub_1", id, body).0;
     assert_eq!([say(&mut hooks, "e1", &event("e1")), say(&mut hooks, "e1", &event("e1"))], [204, 204]);
-    assert_eq!(hooks[0].follower().cursor(), Some("c0"));
-    assert_eq!((events(&mut hooks[0]), hooks[0].follower().cursor()), (vec!["e1".to_owned()], Some("c1")));
+    assert_eq!(hooks[0].follower.cursor(), Some("c0"));
+    assert_eq!((events(&mut hooks[0]), hooks[0].follower.cursor()), (vec!["e1".to_owned()], Some("c1")));
     // One that could not be kept comes again.
-    hooks[0].follower().forget("e1");
+    hooks[0].follower.forget("e1");
     assert_eq!(say(&mut hooks, "e1", &event("e1")), 204);
     assert_eq!(events(&mut hooks[0]), ["e1"]);
     for wrong in
@@ -186,19 +186,19 @@ fn occurrences_gaps_and_the_end() {
     assert_eq!(say(&mut hooks, "e2", &event("e2").replace(r#""cursor":"c1","#, "")), 204);
     let gap = r#"{"type":"gap","cursor":"c7"}"#;
     assert_eq!([say(&mut hooks, "msg_gap_1", gap), say(&mut hooks, "msg_gap_1", gap)], [204, 204]);
-    assert_eq!((events(&mut hooks[0]), hooks[0].follower().cursor()), (vec!["e2".into(), "Gap".into()], Some("c7")));
+    assert_eq!((events(&mut hooks[0]), hooks[0].follower.cursor()), (vec!["e2".into(), "Gap".into()], Some("c7")));
     let end = r#"{"type":"terminated","error":{"code":-32024,"message":"Forbidden","data":{"reason":"revoked"}}}"#;
     assert_eq!([say(&mut hooks, "msg_1", end), say(&mut hooks, "msg_1", end)], [204, 204]);
-    assert_eq!(hooks[0].ended().map(|error| (error.code, &*error.message)), Some((-32024, "Forbidden")));
-    assert_eq!((hooks[0].refresh_at(), say(&mut hooks, "e3", &event("e3"))), (None, 410));
+    assert_eq!(hooks[0].ended.as_ref().map(|error| (error.code, &*error.message)), Some((-32024, "Forbidden")));
+    assert_eq!((hooks[0].refresh_at, say(&mut hooks, "e3", &event("e3"))), (None, 410));
     hooks[0].subscribed(Raw::constant(r#"{"id":"sub_1","refreshBefore":null}"#), NOW).unwrap();
     // The server did not hear that it has come.
-    assert_eq!((say(&mut hooks, "msg_1", end), hooks[0].ended()), (204, None));
+    assert_eq!((say(&mut hooks, "msg_1", end), hooks[0].ended.as_ref()), (204, None));
     assert_eq!(say(&mut hooks, "e3", &event("e3")), 204);
     // Nor does an old occurrence lead back.
     assert_eq!(say(&mut hooks, "e4", &event("e4").replace("c1", "c8")), 204);
     assert_eq!(say(&mut hooks, "e3", &event("e3")), 204);
-    assert_eq!((events(&mut hooks[0]), hooks[0].follower().cursor()), (vec!["e3".into(), "e4".into()], Some("c8")));
+    assert_eq!((events(&mut hooks[0]), hooks[0].follower.cursor()), (vec!["e3".into(), "e4".into()], Some("c8")));
     // Events that the program does not take are not lost.
     let most = (0..1_000).take_while(|n| say(&mut hooks, &format!("f{n}"), &event(&format!("f{n}"))) == 204).count();
     assert_eq!(most, 256);

@@ -318,7 +318,7 @@ fn a_broken_entry_does_not_hide_the_others() {
     let page = format!(r#"{{"skills":[{},{{}},{}]}}"#, entry(&[]), entry(&[]).replace("acme", "other"));
     let page = SkillsPage::of(raw(&page)).unwrap();
     let skills: Vec<_> = page.skills(&LIMITS).collect();
-    assert!(matches!(&skills[..], [Ok(_), Err(SkillError::Member("uri")), Ok(_)]) && page.next_cursor().is_none());
+    assert!(matches!(&skills[..], [Ok(_), Err(SkillError::Member("uri")), Ok(_)]) && page.next_cursor.is_none());
     assert!(SkillsPage::of(raw(r#"{"skills":{}}"#)).is_err());
 }
 

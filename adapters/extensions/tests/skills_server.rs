@@ -48,7 +48,7 @@ static PUMP_FILES: [SkillFile; 5] = [
     SkillFile::new("picture.png", "image/png", &PICTURE),
     SkillFile::markdown("inner/SKILL.md", b"---\nname: inner\ndescription: A nested skill\n---\n"),
 ];
-static INNER_FILES: [SkillFile; 1] = [SkillFile::markdown("SKILL.md", PUMP_FILES[4].bytes())];
+static INNER_FILES: [SkillFile; 1] = [SkillFile::markdown("SKILL.md", PUMP_FILES[4].bytes)];
 static REPORT_FILES: [SkillFile; 1] =
     [SkillFile::markdown("SKILL.md", b"---\nname: report\ndescription: The report of today\n---\nRead today.md.\n")];
 
@@ -125,7 +125,7 @@ fn uri(uri: &str) -> String {
 
 /// The smallest output that has room for every entry.
 fn least_room() -> usize {
-    SKILLS.iter().map(ServedSkill::room).max().unwrap()
+    SKILLS.iter().map(|skill| skill.room).max().unwrap()
 }
 
 fn all_skills(room: usize) -> Vec<Skill> {
@@ -140,7 +140,7 @@ fn all_skills(room: usize) -> Vec<Skill> {
         assert!(result.get("cacheScope").unwrap().text().unwrap().eq_str("public"));
         let page = SkillsPage::of(result).unwrap();
         skills.extend(page.skills(&LIMITS).map(Result::unwrap));
-        match page.next_cursor() {
+        match page.next_cursor {
             Some(next) => cursor = format!(r#""cursor":"{next}""#),
             None => return skills,
         }
@@ -161,12 +161,12 @@ fn a_client_verifies_every_file() {
         for (skill, served) in skills.into_iter().zip(&SKILLS) {
             served.check().unwrap();
             let mut active = activate(skill, room);
-            assert!(active.skill().is_dynamic() || active.skill().files().len() == served.files().len());
-            for (file, entry) in served.files().iter().zip(active.skill().files().to_vec()) {
-                assert_eq!(active.skill().path_of(entry.uri()).as_deref(), Some(file.path()));
-                let response = plant(room, "resources/read", &uri(entry.uri()));
-                let bytes = active.file(entry.uri(), outcome(&response).unwrap()).unwrap();
-                assert_eq!(bytes, file.bytes(), "{}", file.path());
+            assert!(active.skill().is_dynamic() || active.skill().files().len() == served.files.len());
+            for (file, entry) in served.files.iter().zip(active.skill().files().to_vec()) {
+                assert_eq!(active.skill().path_of(&entry.uri).as_deref(), Some(file.path));
+                let response = plant(room, "resources/read", &uri(&entry.uri));
+                let bytes = active.file(&entry.uri, outcome(&response).unwrap()).unwrap();
+                assert_eq!(bytes, file.bytes, "{}", file.path);
             }
         }
     }
@@ -182,7 +182,7 @@ fn lists_and_entries_say_the_same() {
     }
     // Pages are cut where the output is full; an entry stays whole.
     let response = plant(least_room(), capability::LIST, "");
-    assert!(SkillsPage::of(outcome(&response).unwrap()).unwrap().next_cursor().is_some());
+    assert!(SkillsPage::of(outcome(&response).unwrap()).unwrap().next_cursor.is_some());
     for (method, params) in [
         (capability::GET, uri("skill://plant/other/SKILL.md")),
         (capability::GET, uri("skill://plant/pump")),
@@ -270,7 +270,7 @@ fn dynamic_files_are_made_when_they_are_read() {
 fn the_extension_is_declared_with_resources() {
     let response = plant(1 << 16, "server/discover", "");
     let capabilities = outcome(&response).unwrap().get("capabilities").unwrap();
-    assert!(SkillsCapability::of(capabilities).unwrap().directory_read() && capabilities.get("resources").is_some());
+    assert!(SkillsCapability::of(capabilities).unwrap().directory_read && capabilities.get("resources").is_some());
     let response = plant(1 << 16, "resources/list", "");
     let list = ListResourcesResult::of(outcome(&response).unwrap()).unwrap();
     let listed: BTreeMap<String, String> = list

@@ -238,7 +238,7 @@ fn a_restart_asks_open_questions_only() {
     let mut task = TaskFollower::resume(handle.clone(), FollowLimits::DEFAULT);
     assert_eq!(asked(&pair.follow(&mut task).0), ["b"]);
     let mut task = TaskFollower::resume(handle, FollowLimits::DEFAULT);
-    let id = task.handle().id().to_owned();
+    let id = task.handle().id.to_owned();
     feed(&mut task, 0, &with_questions(&["a", "b"]).replace("\"t\"", &format!("\"{id}\"")));
     let events: Vec<_> = std::iter::from_fn(|| task.event()).collect();
     assert_eq!(asked(&events), ["b"]);

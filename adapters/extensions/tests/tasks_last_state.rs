@@ -112,7 +112,7 @@ impl Process {
         let kept = kept.map(|kept| (Some("ann"), kept));
         let mut out = LineSink::new(Vec::new());
         let answer = |_: &mut World, request: &mut CustomRequest<'_>| wanted.answer(kept, request);
-        match SERVICE.answer(&mut self.world, wanted.token().as_custom(), &mut self.server, &mut out, answer) {
+        match SERVICE.answer(&mut self.world, wanted.token.as_custom(), &mut self.server, &mut out, answer) {
             Ok(_) => {}
             Err(error) => panic!("{method}: {error:?}"),
         }

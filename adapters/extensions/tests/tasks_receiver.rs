@@ -181,7 +181,7 @@ fn a_task_from_its_creation_to_its_result() {
     desk.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": third } }));
     assert_eq!(desk.flush(), [Value::Null; 0]);
     desk.now = 2_000;
-    desk.receiver.tasks().set_message(token, 2_000, "half of it").unwrap();
+    desk.receiver.tasks.set_message(token, 2_000, "half of it").unwrap();
     let got = desk.get(&id);
     assert_eq!(
         (&got["statusMessage"], &got["lastUpdatedAt"]),
@@ -247,14 +247,14 @@ fn failures() {
     for cursor in [json!("x"), json!(7), json!("40"), json!("-1")] {
         assert_eq!(desk.code("tasks/list", json!({ "cursor": cursor })), code::INVALID_PARAMS);
     }
-    let tasks = desk.receiver.tasks().count();
+    let tasks = desk.receiver.tasks.count();
     for task in [json!(7), json!({ "ttl": "long" }), json!({ "ttl": -1 }), json!({ "ttl": 1.5 })] {
         assert_eq!(desk.code("sampling/createMessage", sampling(task)), code::INVALID_PARAMS);
     }
     // The program's random bytes come again.
     desk.random = 0;
     assert_eq!(desk.code("sampling/createMessage", sampling(json!({}))), code::INTERNAL);
-    assert_eq!(desk.receiver.tasks().count(), tasks);
+    assert_eq!(desk.receiver.tasks.count(), tasks);
 }
 
 // spec: K004 K021 K024 K035 K036 K037 K060
@@ -269,7 +269,7 @@ fn cancelled_is_the_end() {
     assert_eq!((told.len(), &told[0]["id"], &told[1]["id"]), (2, &json!(desk.last_id), &waiting));
     assert_eq!((&told[0]["result"]["taskId"], &told[0]["result"]["status"]), (&json!(id), &json!("cancelled")));
     assert_eq!(told[1]["error"]["code"], code::INVALID_PARAMS);
-    let tasks = desk.receiver.tasks();
+    let tasks = &mut desk.receiver.tasks;
     assert_eq!((tasks.next_cancelled(), tasks.next_cancelled()), (Some(token), None));
     // A task that has ended does not change, and is not cancelled again.
     assert_eq!(desk.receiver.complete(token, 9, &sampled("late")), Err(TaskError::Over));
@@ -302,10 +302,10 @@ fn lists_in_pages() {
     }
     let error = desk.ask("elicitation/create", form(json!({})))["error"].take();
     assert_eq!((&error["code"], &error["message"]), (&json!(code::INTERNAL), &json!("Overloaded: too many tasks")));
-    assert_eq!(desk.receiver.tasks().count(), 40);
+    assert_eq!(desk.receiver.tasks.count(), 40);
     desk.now = 60_000;
     desk.begin();
-    assert_eq!(desk.receiver.tasks().count(), 1);
+    assert_eq!(desk.receiver.tasks.count(), 1);
 }
 
 // spec: K008 K063
@@ -355,13 +355,13 @@ fn times_to_live() {
     let (token, id) = desk.begin();
     let waiting = desk.wait_for(&id);
     desk.now = 59_999;
-    assert_eq!((desk.flush(), desk.receiver.tasks().status(token)), (vec![], Some(TaskStatus::Working)));
+    assert_eq!((desk.flush(), desk.receiver.tasks.status(token)), (vec![], Some(TaskStatus::Working)));
     desk.now = 60_000;
     let told = desk.flush();
     assert_eq!((&told[0]["id"], &told[0]["error"]["code"]), (&waiting, &json!(code::INVALID_PARAMS)));
-    assert_eq!(desk.receiver.tasks().status(token), None);
+    assert_eq!(desk.receiver.tasks.status(token), None);
     assert_eq!(desk.receiver.complete(token, 60_000, &sampled("late")), Err(TaskError::Over));
-    assert_eq!(desk.receiver.tasks().count(), 0);
+    assert_eq!(desk.receiver.tasks.count(), 0);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn a_task_of_a_client_asks_nothing() {
     let mut desk = Desk::new();
     let (token, id) = desk.begin();
     let question = InputRequest::elicit("q", "Sure?", Raw::constant(r#"{"type":"object","properties":{}}"#));
-    assert_eq!(desk.receiver.tasks().ask(token, 0, &[question]), Err(TaskError::CannotAsk));
+    assert_eq!(desk.receiver.tasks.ask(token, 0, &[question]), Err(TaskError::CannotAsk));
     assert_eq!(desk.get(&id)["status"], "working");
 }
 
@@ -450,7 +450,7 @@ fn full_sinks() {
     let question = asked.questions().next().unwrap();
     let options = TaskOptions::new([99; 16]);
     assert_eq!(desk.receiver.take(&question, 0, &options, &mut link), Err(SendError::FullNow));
-    assert_eq!(desk.receiver.tasks().count(), 1);
+    assert_eq!(desk.receiver.tasks.count(), 1);
     let filled = out.pending().len();
     out.sent(filled);
     let mut link = ClientHandle { client: &mut desk.client, out: &mut out };

@@ -65,7 +65,7 @@ impl<S: 'static> LastStates for FleetTasks<S> {
     fn look_up(&self, wanted: TaskLookUp) {
         let (late, id) = (self.late.clone(), wanted.id().to_owned());
         let found = move |kept| {
-            let token = wanted.token();
+            let token = wanted.token;
             let _ = match kept {
                 Kept::Unknown => late.fail(token, &AWAY),
                 Kept::Nothing => late.answer(token.as_custom(), move |_, request| wanted.answer(None, request)),

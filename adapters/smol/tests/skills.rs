@@ -89,12 +89,12 @@ async fn load_all(client: Client) {
         assert_eq!(Skill::of_get(got.raw(), &uri, &LIMITS).unwrap().fingerprint(), skill.fingerprint());
 
         let mut active = skill.activate(read(&client, &uri).await.raw(), &LIMITS).unwrap();
-        assert_eq!(active.skill_md().as_bytes(), files[0].bytes());
+        assert_eq!(active.skill_md().as_bytes(), files[0].bytes);
         assert_eq!(active.skill().files().len(), files.len());
         for file in &files[1..] {
-            let uri = active.resolve(file.path()).unwrap();
+            let uri = active.resolve(file.path).unwrap();
             let bytes = active.file(&uri, read(&client, &uri).await.raw()).unwrap();
-            assert_eq!(bytes, file.bytes(), "{uri}");
+            assert_eq!(bytes, file.bytes, "{uri}");
         }
     }
     client.close().await;

@@ -51,16 +51,16 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// [`SendError::Stale`] after its last event.
     pub fn follow(&mut self, task: &mut TaskFollower, at_most: Duration) -> Result<Option<TaskEvent>, ClientError> {
         let end = Instant::now() + at_most;
-        self.outcomes.followed.begin(task.handle().id());
+        self.outcomes.followed.begin(&task.handle().id);
         loop {
             if let Some(event) = task.event() {
                 if matches!(event, TaskEvent::Ended(_)) {
-                    self.outcomes.followed.end(task.handle().id());
+                    self.outcomes.followed.end(&task.handle().id);
                 }
                 return Ok(Some(event));
             }
             let now = self.now();
-            if let Poll::Ready(params) = self.outcomes.followed.poll(task.handle().id(), None, &mut Vec::new()) {
+            if let Poll::Ready(params) = self.outcomes.followed.poll(&task.handle().id, None, &mut Vec::new()) {
                 task.notified(params.raw(), now, self.engine());
                 continue;
             }
@@ -69,7 +69,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                 None => match task.next(now) {
                     TaskStep::Send(request) => match self.send(&request) {
                         Ok(token) => {
-                            self.following = Some((task.handle().id().to_owned(), token));
+                            self.following = Some((task.handle().id.clone(), token));
                             continue;
                         }
                         Err(error) => Some(Err(error)),
@@ -83,7 +83,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                         continue;
                     }
                     TaskStep::End => {
-                        self.outcomes.followed.end(task.handle().id());
+                        self.outcomes.followed.end(&task.handle().id);
                         return task.event().map(Some).ok_or(SendError::Stale.into());
                     }
                 },
@@ -103,7 +103,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Returns the request of this task that is under way. Cancels one whose answer does not matter any more.
     fn under_way(&mut self, task: &TaskFollower) -> Option<PendingId> {
         let (id, token) = self.following.take()?;
-        if id == task.handle().id() && task.awaits_answer() {
+        if id == task.handle().id && task.awaits_answer() {
             self.following = Some((id, token));
             return Some(token);
         }

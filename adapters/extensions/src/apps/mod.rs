@@ -26,7 +26,7 @@
 //! }
 //!
 //! static TOOLS: [Tool<()>; 1] = [Tool::new("pressure", "Measures the pressure", pressure)
-//!     .meta(ui_meta!(ToolMeta::new(PANEL.uri())))];
+//!     .meta(ui_meta!(ToolMeta::new(PANEL.uri)))];
 //! static RESOURCES: [Resource<()>; 1] = [PANEL.resource(|_, read| PANEL.read(read))];
 //! static EXTENSIONS: [Extension<()>; 1] = [mcp_sansio_extensions::apps::extension()];
 //! const SERVICE: Service<'static, ()> =

@@ -34,9 +34,11 @@ use crate::apps::constant::{is_html, is_page_uri};
 #[derive(Debug)]
 #[must_use]
 pub struct Page {
-    uri: &'static str,
+    /// The URI.
+    pub uri: &'static str,
     name: &'static str,
-    html: &'static str,
+    /// The HTML.
+    pub html: &'static str,
     meta: Option<(&'static str, Raw<'static>)>,
 }
 
@@ -53,18 +55,6 @@ impl Page {
     /// contents and in the entry of `resources/list`; written from 2025-06-18 on. Default: absent. Panics if it is not JSON.
     pub const fn meta(self, meta: &'static str) -> Self {
         Page { meta: Some((meta, Raw::constant(meta))), ..self }
-    }
-
-    /// Returns the URI.
-    #[must_use]
-    pub const fn uri(&self) -> &'static str {
-        self.uri
-    }
-
-    /// Returns the HTML.
-    #[must_use]
-    pub const fn html(&self) -> &'static str {
-        self.html
     }
 
     /// Returns the resource. Its handler answers by [`read`](Page::read).

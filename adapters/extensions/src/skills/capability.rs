@@ -17,8 +17,10 @@ pub const MARKDOWN: &str = "text/markdown";
 
 /// The settings of the extension that a server declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SkillsCapability {
-    directory_read: bool,
+    /// `directoryRead`: the server has the method [`READ_DIRECTORY`]. Default: `false`. Clients must not call it otherwise.
+    pub directory_read: bool,
 }
 
 impl SkillsCapability {
@@ -29,7 +31,7 @@ impl SkillsCapability {
     /// use mcp_sansio_extensions::skills::SkillsCapability;
     ///
     /// let capabilities = Raw::constant(r#"{"extensions":{"io.modelcontextprotocol/skills":{"directoryRead":true}}}"#);
-    /// assert!(SkillsCapability::of(capabilities).is_some_and(|skills| skills.directory_read()));
+    /// assert!(SkillsCapability::of(capabilities).is_some_and(|skills| skills.directory_read));
     /// assert_eq!(SkillsCapability::of(Raw::constant("{}")), None);
     /// ```
     #[must_use]
@@ -41,12 +43,5 @@ impl SkillsCapability {
         Some(SkillsCapability {
             directory_read: settings.get("directoryRead").and_then(|flag| flag.bool()).unwrap_or(false),
         })
-    }
-
-    /// Returns `directoryRead`: the server has the method [`READ_DIRECTORY`]. Default: `false`. Clients must not call it
-    /// otherwise.
-    #[must_use]
-    pub const fn directory_read(&self) -> bool {
-        self.directory_read
     }
 }

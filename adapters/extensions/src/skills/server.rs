@@ -58,11 +58,14 @@ const AROUND: usize = 256;
 #[derive(Debug)]
 #[must_use]
 pub struct SkillFile {
-    path: &'static str,
+    /// The path in the directory of the skill.
+    pub path: &'static str,
     mime: &'static str,
-    bytes: &'static [u8],
+    /// The bytes.
+    pub bytes: &'static [u8],
     text: Option<&'static str>,
-    digest: Digest,
+    /// The digest of the bytes.
+    pub digest: Digest,
 }
 
 impl SkillFile {
@@ -82,24 +85,6 @@ impl SkillFile {
         SkillFile::new(path, MARKDOWN, bytes)
     }
 
-    /// Returns the path in the directory of the skill.
-    #[must_use]
-    pub const fn path(&self) -> &'static str {
-        self.path
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> &'static [u8] {
-        self.bytes
-    }
-
-    /// Returns the digest of the bytes.
-    #[must_use]
-    pub const fn digest(&self) -> Digest {
-        self.digest
-    }
-
     const fn is_skill_md(&self) -> bool {
         same(self.path.as_bytes(), SKILL_MD.as_bytes())
     }
@@ -109,12 +94,15 @@ impl SkillFile {
 #[derive(Debug)]
 #[must_use]
 pub struct ServedSkill {
-    uri: &'static str,
+    /// The URI of the `SKILL.md`.
+    pub uri: &'static str,
     description: &'static str,
     fields: Option<Raw<'static>>,
-    files: &'static [SkillFile],
+    /// The files.
+    pub files: &'static [SkillFile],
     is_dynamic: bool,
-    room: usize,
+    /// The room that a result with the entry needs at most, in bytes: the output of the server must be as large.
+    pub room: usize,
 }
 
 impl ServedSkill {
@@ -166,12 +154,6 @@ impl ServedSkill {
         self
     }
 
-    /// Returns the URI of the `SKILL.md`.
-    #[must_use]
-    pub const fn uri(&self) -> &'static str {
-        self.uri
-    }
-
     /// Returns the URI of the directory.
     #[must_use]
     pub const fn directory(&self) -> &'static str {
@@ -200,17 +182,6 @@ impl ServedSkill {
             Some((_, name)) => name,
             None => "",
         }
-    }
-
-    /// Returns the files.
-    pub const fn files(&self) -> &'static [SkillFile] {
-        self.files
-    }
-
-    /// Returns the room that a result with the entry needs at most, in bytes: the output of the server must be as large.
-    #[must_use]
-    pub const fn room(&self) -> usize {
-        self.room
     }
 
     /// Writes the entry.

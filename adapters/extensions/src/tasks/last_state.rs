@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use mcp_sansio::json::{Object, Raw};
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{Millis, RequestToken, RpcError};
+use mcp_sansio::server::{Millis, RpcError};
 use mcp_sansio::service::{CustomRequest, HandlerResult};
 use mcp_sansio::sink::to_vec;
 
@@ -78,12 +78,6 @@ impl TaskLookUp {
     #[must_use]
     pub fn id(&self) -> &str {
         self.id.as_str()
-    }
-
-    /// Returns the request, to be answered.
-    #[must_use]
-    pub const fn token(&self) -> RequestToken {
-        self.token
     }
 
     /// Returns whether a task had ended in the state that was kept: it is its last one, also while its process is alive.

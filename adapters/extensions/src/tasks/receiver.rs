@@ -96,7 +96,8 @@ pub enum Received {
 /// The tasks of a client, and the requests `tasks/result` of the server that wait for them. See the [module](self).
 #[derive(Debug)]
 pub struct Receiver {
-    tasks: Tasks<'static>,
+    /// The table: [`Tasks::status`], [`Tasks::set_message`], [`Tasks::next_cancelled`], [`Tasks::keep_for`].
+    pub tasks: Tasks<'static>,
     /// Oldest first.
     waiting: Vec<(TaskToken, ServerRequestId)>,
 }
@@ -106,11 +107,6 @@ impl Receiver {
     #[must_use]
     pub const fn new(tasks: Tasks<'static>) -> Self {
         Receiver { tasks, waiting: Vec::new() }
-    }
-
-    /// Returns the table: [`Tasks::status`], [`Tasks::set_message`], [`Tasks::next_cancelled`], [`Tasks::keep_for`].
-    pub const fn tasks(&mut self) -> &mut Tasks<'static> {
-        &mut self.tasks
     }
 
     /// Takes a request of the server. With `task` in its params it becomes a task with these options, if the client

@@ -58,7 +58,8 @@ pub trait LastStates {
 #[cfg(feature = "alloc")]
 #[derive(Clone, Debug)]
 pub struct TaskLookUp {
-    pub(crate) token: RequestToken,
+    /// The request, to be answered.
+    pub token: RequestToken,
     pub(crate) id: TaskId,
     pub(crate) user: Option<alloc::string::String>,
     pub(crate) wanted: crate::tasks::machine::Wanted,

@@ -57,7 +57,7 @@ impl Client {
     /// not lost: call [`TaskFollower::reconnected`], and follow it with another client of the same server.
     /// [`SendError::Stale`] after its last event.
     pub async fn follow(&self, task: &mut TaskFollower) -> Result<TaskEvent, ClientError> {
-        let id = task.handle().id().to_owned();
+        let id = task.handle().id.clone();
         self.with(|state| state.wakes.extend(state.outcomes.followed.begin(&id)));
         let mut under_way: Option<PendingResponse> = None;
         loop {

@@ -90,7 +90,7 @@ static TOOLS: [Tool<State>; 6] = [
         .source(read_history)
         .hints(READS),
     Tool::new("show_board", "Gives temperature, LED and uptime; shows a live panel where the host can", show_board)
-        .meta(ui_meta!(ToolMeta::new(PANEL.uri())))
+        .meta(ui_meta!(ToolMeta::new(PANEL.uri)))
         .hints(READS),
 ];
 

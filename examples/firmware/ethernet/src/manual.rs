@@ -20,7 +20,7 @@ static SKILLS: [ServedSkill; 1] = [ServedSkill::new(
 .fields(r#"{"license":"MIT OR Apache-2.0"}"#)];
 
 // An entry is never cut.
-const _: () = assert!(SKILLS[0].room() <= BODY);
+const _: () = assert!(SKILLS[0].room <= BODY);
 
 impl ServeSkills for State {
     const SKILLS: &'static [ServedSkill] = &SKILLS;

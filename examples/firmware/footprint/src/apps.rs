@@ -15,7 +15,7 @@ static PAGE: Page = Page::new("ui://board/led", "led", HTML).meta(ui_meta!(Resou
 /// The five tools and one with a page.
 pub static TOOLS: [Tool<Device>; 6] = {
     let [a, b, c, d, e] = RAW_TABLE;
-    [a, b, c, d, e, Tool::new("show_led", "Shows the LED", show).meta(ui_meta!(ToolMeta::new(PAGE.uri())))]
+    [a, b, c, d, e, Tool::new("show_led", "Shows the LED", show).meta(ui_meta!(ToolMeta::new(PAGE.uri)))]
 };
 
 /// The page.

@@ -112,7 +112,7 @@ pub(crate) fn hear<'m>(client: &mut Client<'m, Http<'m>, User>, time: Duration) 
                         show(&name, &event);
                     }
                 }),
-                Listener::Webhook(hook) if hook.refresh_at().is_some_and(|at| unix_millis() < at) => {
+                Listener::Webhook(hook) if hook.refresh_at.is_some_and(|at| unix_millis() < at) => {
                     sleep(PAUSE);
                     Ok(())
                 }

@@ -207,7 +207,7 @@ async fn follow(client: Client, name: String, listener: Listener) -> Result<(), 
             if let Err(error) = hook.subscribed(result.raw(), events::unix_millis()) {
                 println!("no subscription to {name}: {error}");
             }
-            let Some(at) = hook.refresh_at() else { return Ok(()) };
+            let Some(at) = hook.refresh_at else { return Ok(()) };
             smol::Timer::after(Duration::from_millis(at.saturating_sub(events::unix_millis()))).await;
         },
     }

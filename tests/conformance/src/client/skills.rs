@@ -30,7 +30,7 @@ pub(crate) fn activate(skill: Skill, result: &OwnedResult) -> Option<ActiveSkill
 
 /// Returns the files that the skill has besides its `SKILL.md`: the task of this host needs all.
 pub(crate) fn needed(active: &ActiveSkill) -> Vec<String> {
-    let files = active.skill().files().iter().map(|file| file.uri().to_owned());
+    let files = active.skill().files().iter().map(|file| file.uri.clone());
     files.filter(|uri| uri != active.skill().uri()).collect()
 }
 

@@ -81,9 +81,9 @@ pub struct DeliveryStatus {
 ///
 /// 1. Send [`subscribe`](WebhookFollower::subscribe), and give the result to [`subscribed`](WebhookFollower::subscribed). Before the
 ///    result comes, the server asks at the address.
-/// 2. Give each request at the address to [`receive`], take the events of its [`follower`](WebhookFollower::follower) and keep them
+/// 2. Give each request at the address to [`receive`], take the events of its [`follower`](field@WebhookFollower::follower) and keep them
 ///    with the cursor, then send the answer: the server does not send again what is answered with 204.
-/// 3. At [`refresh_at`](WebhookFollower::refresh_at) begin again with 1.
+/// 3. At [`refresh_at`](field@WebhookFollower::refresh_at) begin again with 1.
 ///
 /// ```
 /// use mcp_sansio::json::Raw;
@@ -102,12 +102,14 @@ pub struct DeliveryStatus {
 /// let delivery = ReceivedDelivery { headers, subscription: "sub_1", body };
 /// let (answer, follower) = receive(&mut hooks, &delivery, 1_785_231_001_000);
 /// assert_eq!(answer.status, 204);
-/// assert!(matches!(follower.unwrap().follower().event(), Some(FollowedEvent::Occurred(_))));
+/// assert!(matches!(follower.unwrap().follower.event(), Some(FollowedEvent::Occurred(_))));
 /// # Ok::<(), mcp_sansio::client::views::ViewError>(())
 /// ```
 #[derive(Debug)]
 pub struct WebhookFollower {
-    follower: EventFollower,
+    /// Its events and its cursor. If the program cannot keep an occurrence, it [forgets](EventFollower::forget) it and answers with
+    /// 503: the server sends it again.
+    pub follower: EventFollower,
     url: String,
     secret: WebhookSecret,
     /// The secret before a change, until the server has the new one.
@@ -117,9 +119,14 @@ pub struct WebhookFollower {
     id: Option<String>,
     /// The server has answered `events/subscribe`.
     is_subscribed: bool,
-    refresh_at: Option<u64>,
-    status: Option<DeliveryStatus>,
-    ended: Option<EventError>,
+    /// The time to subscribe again, after half of the lifetime and a second at least, in milliseconds since the beginning of 1970;
+    /// `None` if it has no end.
+    pub refresh_at: Option<u64>,
+    /// `deliveryStatus` of the last result, if it had one.
+    pub status: Option<DeliveryStatus>,
+    /// The reason why the server has ended the subscription, if it has. After -32023 and -32026 the event type may have changed: list
+    /// the types again.
+    pub ended: Option<EventError>,
     params: Vec<u8>,
 }
 
@@ -221,32 +228,6 @@ impl WebhookFollower {
         (self.id, self.is_subscribed, self.old_secret, self.ended) = (Some(id), true, None, None);
         self.follower.advanced(result);
         Ok(())
-    }
-
-    /// Returns the time to subscribe again, after half of the lifetime and a second at least, in milliseconds since the beginning of 1970;
-    /// `None` if it has no end.
-    #[must_use]
-    pub const fn refresh_at(&self) -> Option<u64> {
-        self.refresh_at
-    }
-
-    /// Returns `deliveryStatus` of the last result, if it had one.
-    #[must_use]
-    pub const fn status(&self) -> Option<&DeliveryStatus> {
-        self.status.as_ref()
-    }
-
-    /// Returns why the server has ended the subscription, if it has. After -32023 and -32026 the event type may have changed: list
-    /// the types again.
-    #[must_use]
-    pub const fn ended(&self) -> Option<&EventError> {
-        self.ended.as_ref()
-    }
-
-    /// Returns its events and its cursor. If the program cannot keep an occurrence, it [forgets](EventFollower::forget) it and answers with
-    /// 503: the server sends it again.
-    pub const fn follower(&mut self) -> &mut EventFollower {
-        &mut self.follower
     }
 
     /// Returns whether a delivery is signed with a secret of the subscription.

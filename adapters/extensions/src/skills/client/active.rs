@@ -109,8 +109,8 @@ impl ActiveSkill {
             return Ok(uri);
         }
         let mut files = self.skill.files().iter();
-        let listed = files.find(|file| self.skill.path_of(file.uri()).is_some_and(|other| other == path));
-        listed.map(|file| file.uri().to_owned()).ok_or(SkillError::Unlisted(uri))
+        let listed = files.find(|file| self.skill.path_of(&file.uri).is_some_and(|other| other == path));
+        listed.map(|file| file.uri.clone()).ok_or(SkillError::Unlisted(uri))
     }
 
     /// Returns the verified bytes of a file out of the result of `resources/read` for `uri`, which
@@ -149,9 +149,9 @@ impl ActiveSkill {
             self.retrieved = self.retrieved.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             return Ok(bytes);
         }
-        let file = self.skill.files().iter().find(|file| file.uri() == uri);
+        let file = self.skill.files().iter().find(|file| file.uri == uri);
         let file = file.ok_or_else(|| SkillError::Unlisted(uri.to_owned()))?;
-        let bytes = bytes_of(result, uri, file.size())?;
+        let bytes = bytes_of(result, uri, file.size)?;
         file.verify(&bytes)?;
         Ok(bytes)
     }

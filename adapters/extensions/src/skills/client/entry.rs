@@ -31,31 +31,17 @@ mcp_sansio::options! {
 
 /// A file of a skill, as an entry lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SkillResource {
-    uri: String,
-    digest: Digest,
-    size: u64,
+    /// `uri`
+    pub uri: String,
+    /// `digest`: SHA-256 of the bytes of the file.
+    pub digest: Digest,
+    /// `size` in bytes.
+    pub size: u64,
 }
 
 impl SkillResource {
-    /// Returns `uri`.
-    #[must_use]
-    pub fn uri(&self) -> &str {
-        &self.uri
-    }
-
-    /// Returns `digest`: SHA-256 of the bytes of the file.
-    #[must_use]
-    pub const fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Returns `size` in bytes.
-    #[must_use]
-    pub const fn size(&self) -> u64 {
-        self.size
-    }
-
     /// Checks the bytes of the file against `size` and `digest`.
     ///
     /// # Errors
@@ -192,7 +178,7 @@ impl Skill {
     pub fn fingerprint(&self) -> Option<Digest> {
         use sha2::Digest as _;
         let SkillResources::Listed(files) = &self.resources else { return None };
-        let files: BTreeSet<(&str, Digest)> = files.iter().map(|file| (file.uri(), file.digest)).collect();
+        let files: BTreeSet<(&str, Digest)> = files.iter().map(|file| (file.uri.as_str(), file.digest)).collect();
         let mut sum = sha2::Sha256::new();
         for (uri, digest) in files {
             // The digests have one length, so no two sets are one text: URIs have no zero byte.
@@ -263,13 +249,14 @@ pub(crate) fn decoded(path: &str) -> Option<String> {
 /// let mut skills = page.skills(&SkillLimits::DEFAULT);
 /// assert!(skills.next().expect("two entries")?.is_dynamic());
 /// assert_eq!(skills.next(), Some(Err(SkillError::Member("frontmatter"))));
-/// assert!(page.next_cursor().is_some_and(|cursor| cursor.eq_str("2")));
+/// assert!(page.next_cursor.is_some_and(|cursor| cursor.eq_str("2")));
 /// # Ok::<(), SkillError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SkillsPage<'a> {
     skills: Raw<'a>,
-    next: Option<Text<'a>>,
+    /// `nextCursor`; `None` on the last page.
+    pub next_cursor: Option<Text<'a>>,
 }
 
 impl<'a> SkillsPage<'a> {
@@ -279,18 +266,12 @@ impl<'a> SkillsPage<'a> {
     /// [`SkillError::Member`] if `skills` is not an array.
     pub fn of(result: Raw<'a>) -> Result<Self, SkillError> {
         let skills = result.get("skills").filter(|skills| skills.kind() == JsonKind::Array);
-        let next = result.get("nextCursor").and_then(|cursor| cursor.text());
-        Ok(SkillsPage { skills: skills.ok_or(SkillError::Member("skills"))?, next })
+        let next_cursor = result.get("nextCursor").and_then(|cursor| cursor.text());
+        Ok(SkillsPage { skills: skills.ok_or(SkillError::Member("skills"))?, next_cursor })
     }
 
     /// Returns the entries of the page: each a skill, or the reason why it is refused. Report refused ones to the user.
     pub fn skills<'l>(&self, limits: &'l SkillLimits) -> impl Iterator<Item = Result<Skill, SkillError>> + use<'a, 'l> {
         self.skills.items().map(move |entry| Skill::of(entry, limits))
-    }
-
-    /// Returns `nextCursor`; `None` on the last page.
-    #[must_use]
-    pub const fn next_cursor(&self) -> Option<Text<'a>> {
-        self.next
     }
 }

@@ -363,7 +363,7 @@ impl TaskFollower {
             },
             // In 2025-11-25 the answer is the task, which is cancelled before the server answers, and need not be kept.
             Some(Sent::Cancel) => match DetailedTask::of(result) {
-                Ok(task) if self.handle.is_legacy && task.status() == TaskStatus::Cancelled => {
+                Ok(task) if self.handle.is_legacy && task.status == TaskStatus::Cancelled => {
                     self.observe(&task, engine)
                 }
                 _ => self.taken(),
@@ -446,7 +446,7 @@ impl TaskFollower {
     pub fn notified(&mut self, params: Raw<'_>, now: Millis, engine: &Client<'_>) {
         self.now = now;
         match DetailedTask::of(params) {
-            Ok(task) if task.id().eq_str(&self.handle.id) && self.state != FollowState::Ended => {
+            Ok(task) if task.id.eq_str(&self.handle.id) && self.state != FollowState::Ended => {
                 self.sent = self.sent.filter(|sent| *sent != Sent::Get);
                 self.observe(&task, engine);
             }
@@ -495,12 +495,12 @@ impl TaskFollower {
 
     /// Takes the present state of the task.
     fn observe(&mut self, task: &DetailedTask<'_>, engine: &Client<'_>) {
-        if !task.id().eq_str(&self.handle.id) {
+        if !task.id.eq_str(&self.handle.id) {
             return self.finish(TaskEnd::Invalid(TransportError::Invalid));
         }
         self.failures = 0;
         self.handle.note(task);
-        let seen = (task.status(), task.status_message().map(|message| message.to_string()));
+        let seen = (task.status, task.status_message().map(|message| message.to_string()));
         if self.seen.as_ref() != Some(&seen) {
             let event = TaskEvent::Status { status: seen.0, message: seen.1.clone() };
             self.seen = Some(seen);
@@ -512,7 +512,7 @@ impl TaskFollower {
         }
         self.due = self.now.saturating_add(if self.is_notified { self.limits.longest } else { self.interval() });
         self.wants_result = self.handle.is_legacy
-            && match task.status() {
+            && match task.status {
                 TaskStatus::InputRequired => self.state == FollowState::Following,
                 TaskStatus::Completed | TaskStatus::Failed => true,
                 TaskStatus::Working | TaskStatus::Cancelled => false,
@@ -521,7 +521,7 @@ impl TaskFollower {
             self.due = self.now;
             return;
         }
-        let end = match task.status() {
+        let end = match task.status {
             // Its questions are no part of the task.
             TaskStatus::InputRequired if self.handle.is_legacy => return,
             TaskStatus::Working => return self.withdraw(|_| false),

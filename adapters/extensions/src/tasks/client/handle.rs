@@ -24,11 +24,17 @@ const LEGACY: &str = "2025-11-25";
 /// without authorization, the id is enough to get the result.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TaskHandle {
-    pub(super) id: String,
+    /// `taskId`
+    pub id: String,
     /// The task is one of 2025-11-25.
     pub(super) is_legacy: bool,
-    pub(super) ttl: Option<Millis>,
-    pub(super) poll_interval: Option<Millis>,
+    /// The last `ttlMs`: the time in milliseconds from its creation for which the server keeps the task. `None`: without limit, or
+    /// not known.
+    #[doc(alias = "ttlMs")]
+    pub ttl: Option<Millis>,
+    /// The last `pollIntervalMs` that the server suggested, in milliseconds.
+    #[doc(alias = "pollIntervalMs")]
+    pub poll_interval: Option<Millis>,
     pub(super) answered: Vec<String>,
 }
 
@@ -52,7 +58,7 @@ impl TaskHandle {
         let is_task = kind.flatten().is_some_and(|kind| kind.eq_str("task"));
         let Some(task) = Some(result).filter(|_| is_task).or(legacy) else { return Ok(None) };
         let task = DetailedTask::of(task)?;
-        let mut handle = TaskHandle::new(task.id().to_string(), Revision::LATEST);
+        let mut handle = TaskHandle::new(task.id.to_string(), Revision::LATEST);
         handle.is_legacy = legacy.is_some();
         handle.note(&task);
         Ok(Some(handle))
@@ -61,27 +67,6 @@ impl TaskHandle {
     /// Notes the times of a task. They may change.
     pub(super) fn note(&mut self, task: &DetailedTask<'_>) {
         (self.ttl, self.poll_interval) = (task.ttl(), task.poll_interval());
-    }
-
-    /// Returns `taskId`.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Returns the last `ttlMs`: the time in milliseconds from its creation for which the server keeps the task. `None`:
-    /// without limit, or not known.
-    #[doc(alias = "ttlMs")]
-    #[must_use]
-    pub const fn ttl(&self) -> Option<Millis> {
-        self.ttl
-    }
-
-    /// Returns the last `pollIntervalMs` that the server suggested, in milliseconds.
-    #[doc(alias = "pollIntervalMs")]
-    #[must_use]
-    pub const fn poll_interval(&self) -> Option<Millis> {
-        self.poll_interval
     }
 
     fn write(&self, out: &mut Writer<'_>) {
@@ -191,9 +176,9 @@ mod tests {
         assert_eq!(of(r#"{"resultType":"complete","taskId":"a","status":"working"}"#), Ok(None));
         let handle = of(r#"{"resultType":"task","taskId":"a","status":"working","ttlMs":null,"pollIntervalMs":7}"#);
         let handle = handle.unwrap().unwrap();
-        assert_eq!((handle.id(), handle.ttl(), handle.poll_interval()), ("a", None, Some(7)));
+        assert_eq!((handle.id.as_str(), handle.ttl, handle.poll_interval), ("a", None, Some(7)));
         let legacy = of(r#"{"task":{"taskId":"a","status":"working","ttl":9,"pollInterval":8}}"#).unwrap().unwrap();
-        assert_eq!((legacy.is_legacy, legacy.ttl(), legacy.poll_interval()), (true, Some(9), Some(8)));
+        assert_eq!((legacy.is_legacy, legacy.ttl, legacy.poll_interval), (true, Some(9), Some(8)));
         assert_eq!(of(r#"{"content":[],"task":{"taskId":"a","status":"working"}}"#), Ok(None));
         for (json, error) in [
             (r#"{"task":{"taskId":"a"}}"#, ViewError::Missing("status")),

@@ -14,8 +14,10 @@ const STATUSES: [TaskStatus; 5] =
 #[derive(Clone, Copy, Debug)]
 pub struct DetailedTask<'a> {
     raw: Raw<'a>,
-    id: Text<'a>,
-    status: TaskStatus,
+    /// `taskId`
+    pub id: Text<'a>,
+    /// `status`
+    pub status: TaskStatus,
 }
 
 impl<'a> View<'a> for DetailedTask<'a> {
@@ -41,18 +43,6 @@ impl<'a> View<'a> for DetailedTask<'a> {
 }
 
 impl<'a> DetailedTask<'a> {
-    /// Returns `taskId`.
-    #[must_use]
-    pub const fn id(&self) -> Text<'a> {
-        self.id
-    }
-
-    /// Returns `status`.
-    #[must_use]
-    pub const fn status(&self) -> TaskStatus {
-        self.status
-    }
-
     /// Returns `statusMessage`: untrusted text of the server, for users.
     #[must_use]
     pub fn status_message(&self) -> Option<Text<'a>> {
