@@ -5,6 +5,9 @@
 #   install.sh servers   what reverse.sh needs, too
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
+# The lanes of the gate may ask at the same time: one waits for the other.
+exec 9<.
+flock 9
 
 python="${PYTHON:-python3}"
 
