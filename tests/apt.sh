@@ -3,7 +3,7 @@
 # The lanes of the gate may ask at the same time: one waits for the other.
 set -euo pipefail
 command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || { echo "not root on a Debian: apt-get install $*" >&2; exit 1; }
-exec 9>/run/lock/mcp-sansio-apt </dev/null >&2
+exec 9<"${BASH_SOURCE[0]}" </dev/null >&2
 flock 9
 export DEBIAN_FRONTEND=noninteractive
 install=(apt-get -qq install -y --no-install-recommends "$@")
