@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOUNDS = {
     "code lines, core": 21586,
     "code lines, http": 11241,
-    "code lines, published": 63307,
+    "code lines, published": 63310,
     "public functions": 1913,
     "public types": 441,
     "feature entries": 40,

@@ -221,7 +221,7 @@ mod poll {
     }
 }
 
-/// A thread for each pipe, for systems that cannot wait for pipes. They wake the thread that has made them.
+/// A thread for each pipe, for systems that cannot wait for pipes. They wake the thread that waits, whichever it is.
 #[cfg(any(not(unix), test))]
 #[cfg_attr(unix, allow(dead_code, reason = "only tried out here"))]
 mod threads {
@@ -229,7 +229,7 @@ mod threads {
     use std::io::{self, ErrorKind, Read, Write};
     use std::process::Child;
     use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-    use std::thread::{self, Thread};
+    use std::thread;
 
     /// The limit of chunks that wait to be read: a server that writes without end must wait.
     const AHEAD: usize = 16;
@@ -242,6 +242,8 @@ mod threads {
         input: Option<SyncSender<Vec<u8>>>,
         output: Chunks,
         errors: Chunks,
+        /// Each thread sends here when it has done something. The sender is kept, so that a wait does not end when they all have ended.
+        wake: (SyncSender<()>, Receiver<()>),
     }
 
     /// The chunks of a pipe, which another thread reads.
@@ -256,14 +258,14 @@ mod threads {
     }
 
     impl Chunks {
-        fn of(pipe: Option<impl Read + Send + 'static>) -> io::Result<Self> {
-            let ((to, from), waiting) = (sync_channel(AHEAD), thread::current());
+        fn of(pipe: Option<impl Read + Send + 'static>, wake: SyncSender<()>) -> io::Result<Self> {
+            let (to, from) = sync_channel(AHEAD);
             thread::Builder::new().spawn(move || {
                 if let Some(pipe) = pipe {
-                    forward(pipe, &to, &waiting);
+                    forward(pipe, &to, &wake);
                 }
                 drop(to);
-                waiting.unpark();
+                let _ = wake.try_send(());
             })?;
             Ok(Chunks { from, first: Vec::new(), taken: 0, patience: Duration::ZERO })
         }
@@ -286,11 +288,11 @@ mod threads {
     }
 
     /// Passes on the bytes of a pipe, to its end or as long as they are taken.
-    fn forward(mut pipe: impl Read, to: &SyncSender<Vec<u8>>, waiting: &Thread) {
+    fn forward(mut pipe: impl Read, to: &SyncSender<Vec<u8>>, wake: &SyncSender<()>) {
         let mut chunk = vec![0; CHUNK];
         loop {
             match pipe.read(&mut chunk) {
-                Ok(n) if n > 0 && to.send(chunk[..n].to_vec()).is_ok() => waiting.unpark(),
+                Ok(n) if n > 0 && to.send(chunk[..n].to_vec()).is_ok() => _ = wake.try_send(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 _ => return,
             }
@@ -300,18 +302,20 @@ mod threads {
     impl Pipes {
         pub(in super::super) fn new(child: &mut Child) -> io::Result<Self> {
             let (input, chunks) = sync_channel::<Vec<u8>>(1);
-            let (mut pipe, waiting) = (child.stdin.take(), thread::current());
+            let (wake, woken) = sync_channel(1);
+            let (mut pipe, written) = (child.stdin.take(), wake.clone());
             thread::Builder::new().spawn(move || {
                 for chunk in chunks {
                     let Some(pipe) = &mut pipe else { return };
                     if pipe.write_all(&chunk).and_then(|()| pipe.flush()).is_err() {
                         return;
                     }
-                    waiting.unpark();
+                    let _ = written.try_send(());
                 }
             })?;
-            let (output, errors) = (Chunks::of(child.stdout.take())?, Chunks::of(child.stderr.take())?);
-            Ok(Pipes { input: Some(input), output, errors })
+            let output = Chunks::of(child.stdout.take(), wake.clone())?;
+            let errors = Chunks::of(child.stderr.take(), wake.clone())?;
+            Ok(Pipes { input: Some(input), output, errors, wake: (wake, woken) })
         }
 
         pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -364,7 +368,7 @@ mod threads {
         #[allow(clippy::unnecessary_wraps, reason = "a wait for pipes may fail elsewhere")]
         pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
             if !(wants.read && self.output.has_bytes() || self.errors.has_bytes()) {
-                thread::park_timeout(at_most.min(process.look_after()));
+                let _ = self.wake.1.recv_timeout(at_most.min(process.look_after()));
             }
             Ok(())
         }
@@ -391,7 +395,8 @@ mod threads {
             for fails in [false, true] {
                 let ends = if fails { Err(ErrorKind::ConnectionReset.into()) } else { Ok(&b""[..]) };
                 let script = pieces().into_iter().chain([Ok(&b"two"[..]), ends, Ok(&b"three"[..])]).collect();
-                let chunks: Vec<_> = Chunks::of(Some(Scripted(script))).unwrap().from.iter().collect();
+                let chunks: Vec<_> =
+                    Chunks::of(Some(Scripted(script)), sync_channel(1).0).unwrap().from.iter().collect();
                 assert_eq!(chunks, [b"one", b"two"]);
             }
         }
@@ -457,11 +462,15 @@ mod tests {
 
     macro_rules! waiting {
         ($name:ident, $pipes:ty) => {
-            /// Reads in pieces as large as what was written, and waits only while there is nothing.
+            /// Reads in pieces as large as what was written, and waits only while there is nothing, also in another thread than that
+            /// which has made the pipes.
             #[test]
             fn $name() {
-                let mut child = spawn("/bin/cat", &[]);
-                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let made = std::thread::spawn(|| {
+                    let mut child = spawn("/bin/cat", &[]);
+                    (<$pipes>::new(&mut child).unwrap(), child)
+                });
+                let (mut pipes, child) = made.join().unwrap();
                 let mut process = Process::new(child);
                 let wants = Wants { read: true, write: false };
                 let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
