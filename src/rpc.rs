@@ -176,8 +176,8 @@ impl<'a> Envelope<'a> {
         self.duplicate |= self.place(member).replace(value).is_some();
     }
 
-    /// Returns the `result` or the `error` of a response, where `null` counts as absent beside the other one, as some peers write it; `None` if it has both, or
-    /// a member twice: two readers could take different ones.
+    /// Returns the `result` or the `error` of a response. Beside the other one, `null` counts as absent: some peers write it so. `None` if
+    /// it has both, or a member twice: two readers could take different ones.
     #[must_use]
     pub fn response(&self) -> Option<Result<Raw<'a>, Raw<'a>>> {
         match (self.result, self.error) {

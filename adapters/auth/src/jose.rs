@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(sign(&Fixed, "JWT", KeyHeader::Jwk, &mut claims, &mut space), Err(SignError::Key));
     }
 
-    /// Each length is encoded in place, between what is there before and behind.
+    /// Encodes texts of each length in place; the bytes before and behind them stay.
     #[test]
     fn json_becomes_base64_in_place() {
         let json: Vec<u8> = (0..40).collect();

@@ -1,4 +1,4 @@
-//! What the pages and the sources must keep to. It needs no other crate of ours, and compiles in seconds.
+//! What the pages and the sources must keep to: a program that compiles in seconds.
 
 mod forks;
 mod layers;
